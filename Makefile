@@ -1,0 +1,111 @@
+# limitledger: build, install, show, check.  `make help` lists the targets.
+#
+# Two kinds of goals.  Tasks start from a machine that may have nothing but git
+# and make: they fetch what is missing, then call make anew.  Everything else is
+# PGXS, which can be read only once PostgreSQL's build files are there.
+
+EXTENSION  = limitledger
+MODULE_big = limitledger
+
+# The control file owns the version.
+EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" limitledger.control)
+
+# Debian keeps each major version's pg_config in a folder of its own.
+PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_config)
+
+SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
+ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h)
+
+TASKS = help setup demo check bench unit layering ready unit-build
+GOALS = $(or $(MAKECMDGOALS),all)
+
+.DELETE_ON_ERROR:
+all: ## the module and its install script
+install: ## both into PostgreSQL 15, as root
+
+ifneq ($(filter $(TASKS),$(GOALS)),)
+
+.PHONY: $(TASKS) $(filter-out $(TASKS),$(GOALS))
+.NOTPARALLEL:
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+setup: ## install the Debian packages that are missing
+	@tools/setup check
+demo: ## the whole story on a private server; KEEP=1 leaves it running
+	@tools/setup
+	@$(MAKE) --no-print-directory ready
+	@demo/run
+check: ## every test; CI=1 makes warnings errors
+	@tools/setup check
+	@$(MAKE) --no-print-directory ready
+	@test/run
+bench: ## what a call costs, beside plpgsql
+	@tools/setup
+	@$(MAKE) --no-print-directory ready
+	@bench/run
+unit: ## tests of the decisions alone
+	@test/run unit model
+layering: ## who may include whom
+	@tools/layering
+
+# `all` builds as the caller; `install` alone needs the rights of root.
+ready:
+	@$(MAKE) --no-print-directory -s all
+	@echo "installing into $$($(PG_CONFIG) --pkglibdir) and $$($(PG_CONFIG) --sharedir)/extension$(if $(SUDO), (sudo))"
+	@$(SUDO) $(MAKE) --no-print-directory -s install PG_CONFIG=$(PG_CONFIG)
+
+# The decisions, compiled where no PostgreSQL header can be found.
+DECISIONS  = $(patsubst %.c,build/%.o,$(wildcard src/core/*.c) src/ledger/roll.c)
+UNIT_FLAGS = -Isrc -Itest/unit -g -Wall -Wextra -Wdeclaration-after-statement $(if $(CI),-Werror) \
+             -fsanitize=address,undefined -fno-sanitize-recover=all $(CFLAGS)
+UNITS      = $(patsubst test/%.c,build/%,$(wildcard test/unit/*.c))
+MODEL      = $(patsubst %.c,build/%.o,$(wildcard test/model/*.c))
+
+unit-build: $(UNITS) $(if $(MODEL),build/model/run)
+build/unit/%: build/test/unit/%.o $(DECISIONS)
+	@mkdir -p $(@D)
+	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm
+build/model/run: $(MODEL) $(DECISIONS)
+	@mkdir -p $(@D)
+	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm
+build/%.o: %.c $(ALL_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(UNIT_FLAGS) -c -o $@ $<
+
+# A goal of PGXS beside a task, as in `make clean check`.
+$(filter-out $(TASKS),$(GOALS)):
+	@$(MAKE) --no-print-directory $@
+
+else
+
+SCRIPT     = sql/limitledger--$(EXTVERSION).sql
+FRAGMENTS  = $(sort $(wildcard sql/[0-9][0-9]-*.sql))
+DATA       = $(wildcard sql/limitledger--*--*.sql)
+DATA_built = $(SCRIPT)
+OBJS       = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
+EXTRA_CLEAN = build results log tmp_check tmp_check_iso output_iso regression.diffs regression.out
+
+PG_CPPFLAGS = -I$(srcdir)/src
+PG_CFLAGS   = -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers \
+              -Wshadow=compatible-local -Wstrict-prototypes $(if $(CI),-Werror)
+SHLIB_LINK  = -lsodium
+
+# Without the compiler that the server's JIT wants, there is just no inlining.
+ifeq ($(shell command -v $$($(PG_CONFIG) --configure 2>/dev/null | sed -n "s/.*'CLANG=\([^']*\)'.*/\1/p")),)
+override with_llvm = no
+endif
+
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifeq ($(wildcard $(PGXS)),)
+$(error no PostgreSQL build files: `make setup` installs them, or set PG_CONFIG)
+endif
+include $(PGXS)
+
+$(OBJS) $(OBJS:.o=.bc): $(ALL_HEADERS)
+
+# The install script: the chapters in order, the receipt's columns put in.
+$(SCRIPT): $(FRAGMENTS) sql/receipt.inc limitledger.control
+	sed -e '/^@receipt@$$/{' -e 'r sql/receipt.inc' -e 'd' -e '}' $(FRAGMENTS) > $@
+
+endif

@@ -1,0 +1,78 @@
+-- Reservations: one limitReservation.v1 per row, named by the caller (A1, D).
+
+CREATE TABLE reservation (
+  subject           text        COLLATE "C" NOT NULL,
+  reservation_id    text        COLLATE "C" NOT NULL,     -- the idempotency key
+  route             text        COLLATE "C",              -- its budget; all three NULL in a fence (D11)
+  generation        bigint,
+  epoch             timestamptz,
+  state             text        COLLATE "C" NOT NULL,
+  asked_units       bigint,                               -- what the request asked for (D2)
+  reserved_units    bigint      NOT NULL,
+  actual_units      bigint,
+  request_digest    bytea       NOT NULL,
+  operation_id      text        COLLATE "C",
+  priority          integer     NOT NULL,
+  expires_at        timestamptz NOT NULL,                 -- of the hold, then of the execution
+  reserved_at       timestamptz NOT NULL,
+  started_at        timestamptz,
+  unknown_at        timestamptz,
+  ended_at          timestamptz,
+  excess_units      bigint      NOT NULL DEFAULT 0,       -- above the reservation (D7), and
+  excess_generation bigint,                               -- the budget that bore it
+  excess_epoch      timestamptz,
+  receipt_digest    bytea,
+  receipt_source    text        COLLATE "C",
+
+  PRIMARY KEY (subject, reservation_id),
+
+  CONSTRAINT state_known CHECK (state IN ('RESERVED', 'STARTED', 'USAGE_UNKNOWN', 'EXPIRING',
+    'SETTLED', 'SETTLED_WITH_DEBT', 'RELEASED', 'EXPIRED')),
+  CONSTRAINT digest_length CHECK (octet_length(request_digest) = 32),
+  CONSTRAINT reserved_units_sign CHECK (reserved_units >= 0),
+  CONSTRAINT actual_when_settled CHECK (
+    (actual_units IS NOT NULL) = (state IN ('SETTLED', 'SETTLED_WITH_DEBT')) AND actual_units >= 0),
+  CONSTRAINT operation_when_started CHECK (
+    (operation_id IS NOT NULL) = (state IN ('STARTED', 'USAGE_UNKNOWN', 'SETTLED', 'SETTLED_WITH_DEBT'))),
+  CONSTRAINT excess_has_budget CHECK (
+    excess_units >= 0 AND (excess_units > 0) = (excess_generation IS NOT NULL)
+    AND (excess_units > 0) = (excess_epoch IS NOT NULL)),
+  CONSTRAINT budget_or_fence CHECK (
+    CASE WHEN route IS NULL
+      THEN generation IS NULL AND epoch IS NULL AND asked_units IS NULL
+           AND state = 'RELEASED' AND reserved_units = 0
+      ELSE generation IS NOT NULL AND epoch IS NOT NULL AND asked_units >= 1
+    END)
+) WITH (fillfactor = 80);
+
+-- What is due next, over all pairs; state first, so that one kind can't hide another.
+CREATE INDEX reservation_due ON reservation (state, expires_at)
+  WHERE state IN ('RESERVED', 'EXPIRING', 'STARTED', 'USAGE_UNKNOWN');
+
+-- And within one pair, for the reserve that finds it full (D14).
+CREATE INDEX reservation_pair_due ON reservation (subject, route, expires_at)
+  WHERE state IN ('RESERVED', 'EXPIRING');
+
+-- What an operation id is bound to: one thing per subject, whoever asks first (D5, D12).
+CREATE TABLE operation (
+  subject        text        COLLATE "C" NOT NULL,
+  operation_id   text        COLLATE "C" NOT NULL,
+  reservation_id text        COLLATE "C" NOT NULL,
+  bound_at       timestamptz NOT NULL,
+  PRIMARY KEY (subject, operation_id)
+);
+
+-- What operators did, and why (D8).
+CREATE TABLE operator_action (
+  action_id uuid        PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
+  acted_at  timestamptz NOT NULL,
+  actor     text        NOT NULL,
+  action    text        COLLATE "C" NOT NULL,
+  subject   text        COLLATE "C" NOT NULL,
+  route     text        COLLATE "C" NOT NULL,
+  reason    text        NOT NULL
+);
+
+SELECT pg_catalog.pg_extension_config_dump('reservation', '');
+SELECT pg_catalog.pg_extension_config_dump('operation', '');
+SELECT pg_catalog.pg_extension_config_dump('operator_action', '');

@@ -1,0 +1,187 @@
+-- The ledger for people: public views, and the audit that proves it.
+
+CREATE VIEW policies AS
+SELECT p.generation, p.subject, p.route, p.stage, p.region, p.unit, p.refill_kind, p.cap,
+       p.refill_units, p.refill_interval,
+       coalesce(p.epoch_length::text, p.epoch_calendar || ' in ' || p.epoch_time_zone) AS epoch,
+       p.largest_reservation, p.largest_outstanding, p.hold_ttl, p.execution_ttl,
+       p.hard_execution_limit, p.maximum_overdraft, p.priority, p.weight, p.fairness_budget,
+       p.emergency_mode, p.retention, p.published_at, p.active_at, p.document
+FROM policy p;
+
+-- As stored: refill that is due is counted in by get_budget(), and written by the next call.
+CREATE VIEW budgets AS
+SELECT b.subject, b.route, b.generation, b.epoch, true AS is_head,
+       b.opening, b.minted, b.overdraft_issued,
+       b.available, b.reserved, b.spent, b.retired_for_emergency, b.overdraft_repaid,
+       b.overdraft_issued - b.overdraft_repaid AS debt, b.burned, b.deficit, b.purged_spent,
+       b.carried, b.line, b.whole, b.follows_generation, b.follows_epoch,
+       b.opened_at, NULL::timestamptz AS closed_at, b.frozen_at, b.frozen_reason
+FROM head_budget b
+UNION ALL
+SELECT b.subject, b.route, b.generation, b.epoch, false,
+       b.opening, b.minted, b.overdraft_issued,
+       b.available, b.reserved, b.spent, b.retired_for_emergency, b.overdraft_repaid,
+       b.overdraft_issued - b.overdraft_repaid, b.burned, b.deficit, b.purged_spent,
+       b.carried, b.line, b.whole, b.follows_generation, b.follows_epoch,
+       b.opened_at, b.closed_at, NULL, NULL
+FROM closed_budget b;
+
+CREATE VIEW reservations AS
+SELECT r.subject, r.reservation_id, r.route, r.generation, r.epoch, r.state,
+       r.reserved_units, r.actual_units, r.operation_id, r.priority, r.expires_at,
+       'sha256:' || encode(r.request_digest, 'hex') AS request_digest,
+       r.asked_units, r.reserved_at, r.started_at, r.unknown_at, r.ended_at,
+       r.excess_units, r.excess_generation, r.excess_epoch,
+       'sha256:' || encode(r.receipt_digest, 'hex') AS receipt_digest, r.receipt_source
+FROM reservation r;
+
+CREATE VIEW operator_actions AS
+SELECT a.acted_at, a.actor, a.action, a.subject, a.route, a.reason
+FROM operator_action a;
+
+-- verify_conservation() proves the rules over the whole database, in one
+-- snapshot: a row for each discrepancy, none when all is well.
+
+CREATE FUNCTION verify_conservation(
+  OUT rule text, OUT subject text, OUT route text, OUT generation bigint, OUT epoch timestamptz,
+  OUT detail text)
+RETURNS SETOF record
+LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+WITH
+-- what each budget's reservations say
+held AS (
+  SELECT r.subject, r.route, r.generation, r.epoch,
+         sum(r.reserved_units) FILTER (
+           WHERE r.state IN ('RESERVED', 'EXPIRING', 'STARTED', 'USAGE_UNKNOWN')) AS reserved,
+         sum(least(r.actual_units, r.reserved_units)) FILTER (
+           WHERE r.actual_units IS NOT NULL) AS spent
+  FROM reservation r WHERE r.route IS NOT NULL
+  GROUP BY 1, 2, 3, 4),
+excess AS (
+  SELECT r.subject, r.route, r.excess_generation AS generation, r.excess_epoch AS epoch,
+         sum(r.excess_units) AS spent
+  FROM reservation r WHERE r.excess_units > 0
+  GROUP BY 1, 2, 3, 4),
+-- what the closed budgets of a pair add up to
+older AS (
+  SELECT c.subject, c.route, sum(c.overdraft_issued - c.overdraft_repaid) AS debt,
+         sum(c.reserved) AS reserved
+  FROM closed_budget c GROUP BY 1, 2),
+-- each budget with the one that it took over from
+chain AS (
+  SELECT b.subject, b.route, b.generation, b.epoch, b.is_head, b.line, b.whole,
+         b.carried, b.opening, b.follows_generation, b.opened_at, p.cap, p.refill_kind,
+         f.subject IS NOT NULL AS found, f.line AS line_before, f.closed_at,
+         f.closing_available, f.deficit AS deficit_before, q.cap AS cap_before,
+         count(*) OVER (PARTITION BY b.subject, b.route, b.follows_generation, b.follows_epoch) AS twins
+  FROM budgets b
+  JOIN policy p ON p.generation = b.generation
+  LEFT JOIN closed_budget f ON (f.subject, f.route, f.generation, f.epoch)
+                             = (b.subject, b.route, b.follows_generation, b.follows_epoch)
+  LEFT JOIN policy q ON q.generation = f.generation)
+
+SELECT 'B1', b.subject, b.route, b.generation, b.epoch, 'its generation has no policy'
+FROM budgets b
+WHERE NOT EXISTS (SELECT FROM policy p WHERE p.generation = b.generation)
+
+UNION ALL
+SELECT 'C1', b.subject, b.route, b.generation, b.epoch,
+       format('%s + %s + %s came, %s + %s + %s + %s + %s went', b.opening, b.minted, b.overdraft_issued,
+              b.available, b.reserved, b.spent, b.retired_for_emergency, b.overdraft_repaid)
+FROM budgets b
+WHERE b.opening::numeric + b.minted + b.overdraft_issued
+   <> b.available::numeric + b.reserved + b.spent + b.retired_for_emergency + b.overdraft_repaid
+   OR least(b.opening, b.minted, b.overdraft_issued, b.available, b.reserved, b.spent,
+            b.retired_for_emergency, b.overdraft_repaid, b.debt, b.deficit, b.burned) < 0
+
+UNION ALL
+SELECT 'C2', b.subject, b.route, b.generation, b.epoch,
+       format('reserved is %s, its open reservations hold %s', b.reserved, coalesce(h.reserved, 0))
+FROM budgets b LEFT JOIN held h USING (subject, route, generation, epoch)
+WHERE b.reserved <> coalesce(h.reserved, 0)
+
+UNION ALL
+SELECT 'C2', b.subject, b.route, b.generation, b.epoch,
+       format('spent is %s, its settlements say %s', b.spent,
+              coalesce(h.spent, 0) + coalesce(x.spent, 0) + b.purged_spent)
+FROM budgets b LEFT JOIN held h USING (subject, route, generation, epoch)
+               LEFT JOIN excess x USING (subject, route, generation, epoch)
+WHERE b.spent <> coalesce(h.spent, 0) + coalesce(x.spent, 0) + b.purged_spent
+
+UNION ALL
+SELECT 'C2', h.subject, h.route, h.generation, h.epoch, 'reservations without their budget'
+FROM (SELECT subject, route, generation, epoch FROM held
+      UNION SELECT subject, route, generation, epoch FROM excess) h
+WHERE NOT EXISTS (SELECT FROM budgets b WHERE (b.subject, b.route, b.generation, b.epoch)
+                                            = (h.subject, h.route, h.generation, h.epoch))
+
+UNION ALL
+SELECT 'C2', c.subject, c.route, NULL, NULL, 'closed budgets without a head'
+FROM older c
+WHERE NOT EXISTS (SELECT FROM head_budget b WHERE (b.subject, b.route) = (c.subject, c.route))
+
+UNION ALL
+SELECT 'C2', b.subject, b.route, b.generation, b.epoch,
+       format('the head counts %s reserved and %s owed in closed budgets, they have %s and %s',
+              b.older_reserved, b.older_debt, coalesce(o.reserved, 0), coalesce(o.debt, 0))
+FROM head_budget b LEFT JOIN older o USING (subject, route)
+WHERE (b.older_reserved, b.older_debt) IS DISTINCT FROM (coalesce(o.reserved, 0), coalesce(o.debt, 0))
+
+UNION ALL
+SELECT 'C4', b.subject, b.route, b.generation, b.epoch,
+       format('available is %s, the cap %s', b.available, p.cap)
+FROM head_budget b JOIN policy p USING (generation)
+WHERE b.available > p.cap
+
+UNION ALL
+SELECT 'E2', b.subject, b.route, b.generation, b.epoch,
+       format('available is %s while the pair owes %s', b.available,
+              b.overdraft_issued - b.overdraft_repaid + coalesce(o.debt, 0))
+FROM head_budget b LEFT JOIN older o USING (subject, route)
+WHERE b.available > 0 AND b.overdraft_issued - b.overdraft_repaid + coalesce(o.debt, 0) > 0
+
+UNION ALL
+SELECT 'B5', c.subject, c.route, c.generation, c.epoch,
+       CASE WHEN NOT c.found THEN 'the budget that it follows does not exist'
+            WHEN c.twins > 1 THEN 'two budgets follow the same one'
+            ELSE 'it opened before the one that it follows had closed' END
+FROM chain c
+WHERE c.follows_generation IS NOT NULL
+  AND (NOT c.found OR c.twins > 1 OR c.opened_at <> c.closed_at)
+
+UNION ALL
+SELECT 'B5', c.subject, c.route, min(c.generation), NULL, 'more than one budget follows none'
+FROM chain c
+WHERE c.follows_generation IS NULL
+GROUP BY c.subject, c.route HAVING count(*) > 1
+
+UNION ALL
+SELECT 'B5', c.subject, c.route, c.generation, c.epoch,
+       format('it opened with %s of %s carried, at a cap of %s', c.opening, c.carried, c.cap)
+FROM chain c
+WHERE c.opening > c.carried
+   OR c.carried <> CASE
+        WHEN c.follows_generation IS NULL THEN c.carried
+        WHEN c.line <> c.line_before AND c.refill_kind = 'window' THEN c.cap
+        WHEN c.line <> c.line_before THEN -1
+        WHEN c.whole THEN greatest(0, least(c.cap, c.closing_available - c.deficit_before
+                                                   + c.cap - c.cap_before))
+        ELSE least(c.cap, c.closing_available) END
+   OR (c.follows_generation IS NULL AND c.carried > c.cap)
+
+UNION ALL
+SELECT 'D5', r.subject, r.route, r.generation, r.epoch,
+       format('operation %L of reservation %L is not bound to it', r.operation_id, r.reservation_id)
+FROM reservation r LEFT JOIN operation o USING (subject, operation_id)
+WHERE r.operation_id IS NOT NULL AND o.reservation_id IS DISTINCT FROM r.reservation_id
+
+UNION ALL
+SELECT 'D5', o.subject, NULL, NULL, NULL,
+       format('operation %L is bound to reservation %L, which is not bound to it',
+              o.operation_id, o.reservation_id)
+FROM operation o LEFT JOIN reservation r USING (subject, reservation_id)
+WHERE r.operation_id IS DISTINCT FROM o.operation_id
+$$;

@@ -1,0 +1,57 @@
+-- maintain(): what is due, from cron, with no worker (J4).
+--
+-- It runs with the caller's rights, because a procedure with rights or settings
+-- of its own can't commit.  Each step is one bounded batch and one transaction:
+-- a crash between two steps is finished by the next run.
+
+CREATE PROCEDURE maintain(
+  batch_limit integer DEFAULT 1000, time_limit interval DEFAULT '10 seconds',
+  INOUT claimed bigint DEFAULT 0, INOUT expired bigint DEFAULT 0, INOUT unknown bigint DEFAULT 0,
+  INOUT debtors bigint DEFAULT 0, INOUT repaid_units bigint DEFAULT 0)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  ends_at  CONSTANT timestamptz := pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) time_limit;
+  step     pg_catalog.record;
+  worked   boolean;
+  debtor   pg_catalog.record;
+BEGIN
+  IF batch_limit IS NULL OR batch_limit OPERATOR(pg_catalog.<) 1 THEN
+    RAISE EXCEPTION USING ERRCODE = 'LL106', MESSAGE = 'batch_limit must be at least 1';
+  END IF;
+  IF time_limit IS NULL OR time_limit OPERATOR(pg_catalog.<) interval '0' THEN
+    RAISE EXCEPTION USING ERRCODE = 'LL106', MESSAGE = 'time_limit must not be negative';
+  END IF;
+  claimed := 0; expired := 0; unknown := 0; debtors := 0; repaid_units := 0;
+  LOOP
+    worked := false;
+
+    SELECT c.claimed AS n INTO step FROM @extschema@.claim_expiring(batch_limit) c;
+    claimed := claimed OPERATOR(pg_catalog.+) step.n;
+    worked := worked OR step.n OPERATOR(pg_catalog.>) 0;
+    COMMIT;
+
+    SELECT f.expired AS n INTO step FROM @extschema@.finish_expiring(batch_limit) f;
+    expired := expired OPERATOR(pg_catalog.+) step.n;
+    worked := worked OR step.n OPERATOR(pg_catalog.>) 0;
+    COMMIT;
+
+    SELECT e.unknown AS n INTO step FROM @extschema@.expire_executions(batch_limit) e;
+    unknown := unknown OPERATOR(pg_catalog.+) step.n;
+    worked := worked OR step.n OPERATOR(pg_catalog.>) 0;
+    COMMIT;
+
+    EXIT WHEN NOT worked OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) ends_at;
+  END LOOP;
+
+  SELECT '' AS last_subject, '' AS last_route INTO debtor;
+  WHILE debtor.last_subject IS NOT NULL LOOP
+    SELECT r.* INTO debtor
+    FROM @extschema@.repay_debtors(batch_limit, debtor.last_subject, debtor.last_route) r;
+    debtors := debtors OPERATOR(pg_catalog.+) debtor.pairs;
+    repaid_units := repaid_units OPERATOR(pg_catalog.+) debtor.repaid_units;
+    COMMIT;
+    EXIT WHEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) ends_at;
+  END LOOP;
+END;
+$$;

@@ -1,0 +1,371 @@
+/*
+ * reservation.c
+ *	  The life of a reservation, as SQL calls: arguments in, script, receipt out.
+ */
+#include "postgres.h"
+
+#include "answer.h"
+#include "args.h"
+#include "catalog/pg_type.h"
+#include "store/errors.h"
+#include "store/table.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(limitledger_reserve_capacity);
+PG_FUNCTION_INFO_V1(limitledger_reserve_capacity_batch);
+PG_FUNCTION_INFO_V1(limitledger_start_reservation);
+PG_FUNCTION_INFO_V1(limitledger_start_reservation_batch);
+PG_FUNCTION_INFO_V1(limitledger_settle_usage);
+PG_FUNCTION_INFO_V1(limitledger_settle_usage_batch);
+PG_FUNCTION_INFO_V1(limitledger_release_reservation);
+PG_FUNCTION_INFO_V1(limitledger_release_reservation_batch);
+PG_FUNCTION_INFO_V1(limitledger_report_usage_unknown);
+PG_FUNCTION_INFO_V1(limitledger_get_reservation);
+PG_FUNCTION_INFO_V1(limitledger_resolve_reservation);
+
+/* A call on its way through ll_store_run. */
+typedef struct Call
+{
+	void	   *elements;
+	int			count;
+	LLReceipt  *receipts;
+	Datum		subject;
+	Datum		id;
+	Datum		other;			/* operation or digest */
+} Call;
+
+static Call
+call_of(void *elements, int count)
+{
+	Call		call = {0};
+
+	call.elements = elements;
+	call.count = count;
+	call.receipts = palloc(sizeof(LLReceipt) * Max(count, 1));
+	return call;
+}
+
+/* ---- reserve ------------------------------------------------------------ */
+
+/* The arguments of a reserve, in the order of its SQL declaration. */
+static const char *const reserve_names[] = {
+	"subject", "route", "reservation_id", "units", "digest", "region",
+	"estimator_digest", "deadline", "priority", "start_operation"
+};
+static const char *const reserve_batch_names[] = {
+	"subjects", "routes", "reservation_ids", "units", "digests", "regions",
+	"estimator_digests", "deadlines", "priorities", "start_operations"
+};
+static const Oid reserve_types[] = {
+	TEXTOID, TEXTOID, TEXTOID, INT8OID, BYTEAOID, TEXTOID,
+	BYTEAOID, TIMESTAMPTZOID, INT4OID, TEXTOID
+};
+#define RESERVE_ARGS		((int) lengthof(reserve_names))
+#define RESERVE_MANDATORY	5
+
+static void
+check_reserve(LLReserveElement *e, const LLArg *arg)
+{
+	e->subject = ll_arg_subject(arg[0]);
+	e->route = ll_arg_text(arg[1]);
+	e->id = ll_arg_text(arg[2]);
+	e->units = ll_arg_units(arg[3], 1);
+	e->digest = ll_arg_digest(arg[4]);
+	e->region = ll_arg_optional_text(arg[5]);
+	e->estimator = ll_arg_optional_digest(arg[6]);
+	e->deadline = ll_arg_optional_time(arg[7]);
+	e->has_priority = !arg[8].null;
+	e->priority = e->has_priority ? DatumGetInt32(arg[8].value) : 0;
+	e->start_operation = ll_arg_optional_text(arg[9]);
+}
+
+static void
+run_reserve(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_reserve(call->elements, call->count, call->receipts);
+}
+
+/*
+ * limitledger_reserve_capacity admits one request, or refuses it (D2, D3).
+ * Units: at least 1.  A refusal is a row; errors are for bad arguments.
+ */
+Datum
+limitledger_reserve_capacity(PG_FUNCTION_ARGS)
+{
+	LLReserveElement element = {0};
+	LLArg		arg[RESERVE_ARGS];
+	Call		call = call_of(&element, 1);
+
+	ll_answer_writes("reserve_capacity()");
+	for (int i = 0; i < RESERVE_ARGS; i++)
+		arg[i] = ll_arg(fcinfo, i, reserve_names[i]);
+	check_reserve(&element, arg);
+	ll_store_run(fcinfo->flinfo->fn_oid, run_reserve, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+/* limitledger_reserve_capacity_batch admits many; each pair is locked once (J2). */
+Datum
+limitledger_reserve_capacity_batch(PG_FUNCTION_ARGS)
+{
+	LLArray		array[RESERVE_ARGS];
+	LLArg		arg[RESERVE_ARGS];
+	LLReserveElement *elements;
+	Call		call;
+	int			count = 0;
+
+	ll_answer_writes("reserve_capacity_batch()");
+	for (int i = 0; i < RESERVE_ARGS; i++)
+	{
+		array[i] = ll_array(fcinfo, i, reserve_batch_names[i], reserve_types[i],
+							i < RESERVE_MANDATORY);
+		count = ll_array_count(&array[0], &array[i], NULL);
+	}
+	elements = palloc0(sizeof(LLReserveElement) * Max(count, 1));
+	for (int e = 0; e < count; e++)
+	{
+		for (int i = 0; i < RESERVE_ARGS; i++)
+			arg[i] = ll_array_arg(&array[i], e);
+		check_reserve(&elements[e], arg);
+	}
+	call = call_of(elements, count);
+	ll_store_run(fcinfo->flinfo->fn_oid, run_reserve, &call);
+	return ll_answer_receipts(fcinfo, call.receipts, count);
+}
+
+/* ---- start -------------------------------------------------------------- */
+
+static void
+run_start(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_start_reservations(call->elements, call->count, call->receipts);
+}
+
+/* limitledger_start_reservation: RESERVED -> STARTED, binding the operation (D5). */
+Datum
+limitledger_start_reservation(PG_FUNCTION_ARGS)
+{
+	LLStartElement element = {0};
+	Call		call = call_of(&element, 1);
+
+	ll_answer_writes("start_reservation()");
+	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
+	element.operation = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
+	ll_store_run(fcinfo->flinfo->fn_oid, run_start, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+Datum
+limitledger_start_reservation_batch(PG_FUNCTION_ARGS)
+{
+	LLArray		subjects = ll_array(fcinfo, 0, "subjects", TEXTOID, true);
+	LLArray		ids = ll_array(fcinfo, 1, "reservation_ids", TEXTOID, true);
+	LLArray		operations = ll_array(fcinfo, 2, "operation_ids", TEXTOID, true);
+	int			count = ll_array_count(&subjects, &ids, &operations, NULL);
+	LLStartElement *elements = palloc0(sizeof(LLStartElement) * Max(count, 1));
+	Call		call = call_of(elements, count);
+
+	ll_answer_writes("start_reservation_batch()");
+	for (int i = 0; i < count; i++)
+	{
+		elements[i].subject = ll_arg_subject(ll_array_arg(&subjects, i));
+		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
+		elements[i].operation = ll_arg_text(ll_array_arg(&operations, i));
+	}
+	ll_store_run(fcinfo->flinfo->fn_oid, run_start, &call);
+	return ll_answer_receipts(fcinfo, call.receipts, count);
+}
+
+/* ---- settle and release ------------------------------------------------- */
+
+static void
+run_settle(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_settle_or_release(call->elements, call->count, call->receipts);
+}
+
+/* who vouches for the figures (D6, D10) */
+static Datum
+check_source(LLArg arg)
+{
+	static const char *const sources[] = {"executor", "reconciler", "operator"};
+	Datum		source = arg.null ? CStringGetTextDatum(sources[0]) : ll_arg_text(arg);
+	char	   *word = TextDatumGetCString(source);
+
+	for (int i = 0; i < (int) lengthof(sources); i++)
+		if (strcmp(word, sources[i]) == 0)
+			return source;
+	ereport(ERROR,
+			(errcode(LL_ERRCODE_OTHER_ARGUMENT),
+			 errmsg("%s must be executor, reconciler or operator", arg.name),
+			 errdetail("It says who vouches for the actual units."),
+			 errhint("Leave it out for the executor itself.")));
+}
+
+static void
+check_settle(LLSettleElement *e, LLArg subject, LLArg id, LLArg operation,
+			 LLArg actual, LLArg digest, LLArg source)
+{
+	e->subject = ll_arg_subject(subject);
+	e->id = ll_arg_text(id);
+	e->operation = ll_arg_text(operation);
+	e->actual = ll_arg_units(actual, 0);
+	e->receipt_digest = ll_arg_optional_digest(digest);
+	e->source = check_source(source);
+}
+
+/*
+ * limitledger_settle_usage spends the actual units and gives the difference
+ * back, once (D6).  Units: at least 0; NULL is an error, not zero.  Settling
+ * what was never started is misuse by an executor, and so an error.
+ */
+Datum
+limitledger_settle_usage(PG_FUNCTION_ARGS)
+{
+	LLSettleElement element = {0};
+	Call		call = call_of(&element, 1);
+
+	ll_answer_writes("settle_usage()");
+	check_settle(&element, ll_arg(fcinfo, 0, "subject"), ll_arg(fcinfo, 1, "reservation_id"),
+				 ll_arg(fcinfo, 2, "operation_id"), ll_arg(fcinfo, 3, "actual"),
+				 ll_arg(fcinfo, 4, "receipt_digest"), ll_arg(fcinfo, 5, "source"));
+	ll_store_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	if (call.receipts->verdict.dimension == LL_DIM_NOT_STARTED)
+		ereport(ERROR,
+				(errcode(LL_ERRCODE_NOT_STARTED),
+				 errmsg("reservation_id names a reservation that was not started"),
+				 errdetail("Its state is %s; nothing was booked.", call.receipts->state),
+				 errhint("Call start_reservation first, and run only what it accepts.")));
+	return ll_answer_receipt(call.receipts);
+}
+
+Datum
+limitledger_settle_usage_batch(PG_FUNCTION_ARGS)
+{
+	LLArray		subjects = ll_array(fcinfo, 0, "subjects", TEXTOID, true);
+	LLArray		ids = ll_array(fcinfo, 1, "reservation_ids", TEXTOID, true);
+	LLArray		operations = ll_array(fcinfo, 2, "operation_ids", TEXTOID, true);
+	LLArray		actuals = ll_array(fcinfo, 3, "actuals", INT8OID, true);
+	LLArray		digests = ll_array(fcinfo, 4, "receipt_digests", BYTEAOID, false);
+	LLArray		sources = ll_array(fcinfo, 5, "sources", TEXTOID, false);
+	int			count = ll_array_count(&subjects, &ids, &operations, &actuals,
+									   &digests, &sources, NULL);
+	LLSettleElement *elements = palloc0(sizeof(LLSettleElement) * Max(count, 1));
+	Call		call = call_of(elements, count);
+
+	ll_answer_writes("settle_usage_batch()");
+	for (int i = 0; i < count; i++)
+		check_settle(&elements[i], ll_array_arg(&subjects, i), ll_array_arg(&ids, i),
+					 ll_array_arg(&operations, i), ll_array_arg(&actuals, i),
+					 ll_array_arg(&digests, i), ll_array_arg(&sources, i));
+	ll_store_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	return ll_answer_receipts(fcinfo, call.receipts, count);
+}
+
+/* limitledger_release_reservation: RESERVED -> RELEASED, units back (D9). */
+Datum
+limitledger_release_reservation(PG_FUNCTION_ARGS)
+{
+	LLSettleElement element = {0};
+	Call		call = call_of(&element, 1);
+
+	ll_answer_writes("release_reservation()");
+	element.release = true;
+	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
+	ll_store_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+Datum
+limitledger_release_reservation_batch(PG_FUNCTION_ARGS)
+{
+	LLArray		subjects = ll_array(fcinfo, 0, "subjects", TEXTOID, true);
+	LLArray		ids = ll_array(fcinfo, 1, "reservation_ids", TEXTOID, true);
+	int			count = ll_array_count(&subjects, &ids, NULL);
+	LLSettleElement *elements = palloc0(sizeof(LLSettleElement) * Max(count, 1));
+	Call		call = call_of(elements, count);
+
+	ll_answer_writes("release_reservation_batch()");
+	for (int i = 0; i < count; i++)
+	{
+		elements[i].release = true;
+		elements[i].subject = ll_arg_subject(ll_array_arg(&subjects, i));
+		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
+	}
+	ll_store_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	return ll_answer_receipts(fcinfo, call.receipts, count);
+}
+
+/* ---- unknown, get, resolve ---------------------------------------------- */
+
+static void
+run_unknown(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_report_usage_unknown(call->subject, call->id, call->other, call->receipts);
+}
+
+static void
+run_get(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_get_reservation(call->subject, call->id, call->receipts);
+}
+
+static void
+run_resolve(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_resolve_reservation(call->subject, call->id, call->other, call->receipts);
+}
+
+/* limitledger_report_usage_unknown: STARTED -> USAGE_UNKNOWN; units stay held (D10). */
+Datum
+limitledger_report_usage_unknown(PG_FUNCTION_ARGS)
+{
+	Call		call = call_of(NULL, 1);
+
+	ll_answer_writes("report_usage_unknown()");
+	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
+	call.other = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
+	ll_store_run(fcinfo->flinfo->fn_oid, run_unknown, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+/* limitledger_get_reservation answers by id; it writes nothing (D11). */
+Datum
+limitledger_get_reservation(PG_FUNCTION_ARGS)
+{
+	Call		call = call_of(NULL, 1);
+
+	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
+	ll_store_run(fcinfo->flinfo->fn_oid, run_get, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+/* limitledger_resolve_reservation is the final word after a lost reply (D11). */
+Datum
+limitledger_resolve_reservation(PG_FUNCTION_ARGS)
+{
+	Call		call = call_of(NULL, 1);
+
+	ll_answer_writes("resolve_reservation()");
+	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
+	call.other = ll_arg_digest(ll_arg(fcinfo, 2, "digest"));
+	ll_store_run(fcinfo->flinfo->fn_oid, run_resolve, &call);
+	return ll_answer_receipt(call.receipts);
+}

@@ -1,0 +1,83 @@
+/*
+ * admission.c
+ *	  The one place where capacity is given out (D2, D3, E1).
+ */
+#include "arith.h"
+#include "core.h"
+
+static LLVerdict
+refuse(LLDimension dimension, LLWait wait)
+{
+	LLVerdict	verdict = {LL_REFUSED, dimension, false, false, wait, 0, 0};
+
+	return verdict;
+}
+
+/*
+ * ll_admission_judge decides one new request on a pair that was brought to
+ * `now`, and takes nothing.  Limits that no waiting can change come first, so
+ * that a caller is never told to wait in vain.
+ */
+LLVerdict
+ll_admission_judge(const LLPair *pair, const LLPolicy *policy,
+				   const LLRequest *request, LLTime now)
+{
+	LLVerdict	verdict = {LL_ACCEPTED, LL_DIM_NONE, false, false, LL_WAIT_NONE, 0, 0};
+	LLUnits		debt = ll_pair_debt(pair);
+	LLUnits		outstanding = ll_add_capped(pair->older_reserved, pair->head.reserved);
+
+	if (!request->region_matches)
+		return refuse(LL_DIM_REGION, LL_WAIT_NEVER);
+	if (!request->estimator_accepted)
+		return refuse(LL_DIM_ESTIMATOR, LL_WAIT_NEVER);
+	if (now >= request->deadline)	/* D9 */
+		return refuse(LL_DIM_DEADLINE, LL_WAIT_NEVER);
+	if (request->units > policy->largest_reservation)
+		return refuse(LL_DIM_LARGEST_RESERVATION, LL_WAIT_NEVER);
+	if (request->units > policy->cap)
+		return refuse(LL_DIM_CAP, LL_WAIT_NEVER);
+	if (request->units > policy->largest_outstanding)
+		return refuse(LL_DIM_LARGEST_OUTSTANDING, LL_WAIT_NEVER);
+	if (request->draining)		/* B6 */
+		return refuse(LL_DIM_DRAINING, LL_WAIT_OPERATOR);
+	if (pair->frozen)			/* D8 */
+		return refuse(LL_DIM_FROZEN, LL_WAIT_OPERATOR);
+	if (outstanding > policy->largest_outstanding - request->units)
+		return refuse(LL_DIM_LARGEST_OUTSTANDING, LL_WAIT_RELEASE);
+	if (debt == 0 && request->units <= pair->head.available)
+		return verdict;
+
+	/* E1: with debt nothing is admitted, and nothing is available either. */
+	verdict = refuse(debt > 0 ? LL_DIM_DEBT : LL_DIM_AVAILABLE, LL_WAIT_NONE);
+	ll_refill_wait(pair, policy,
+				   ll_add_capped(debt, request->units - pair->head.available), &verdict);
+	return verdict;
+}
+
+/* ll_admit decides, and takes the units of an accepted request. */
+LLVerdict
+ll_admit(LLPair *pair, const LLPolicy *policy, const LLRequest *request,
+		 LLTime now, LLReservation *reservation)
+{
+	LLVerdict	verdict = ll_admission_judge(pair, policy, request, now);
+	LLReservation taken = {LL_RESERVED, 0, 0, 0, 0, 0};
+
+	if (verdict.outcome != LL_ACCEPTED)
+		return verdict;
+	if (!ll_add(&pair->head.reserved, request->units))
+	{
+		verdict.overflow = true;
+		return verdict;
+	}
+	pair->head.available -= request->units;
+
+	taken.reserved_units = request->units;
+	taken.expires_at = ll_add_capped(now, policy->hold_ttl);
+	if (request->start)
+	{
+		taken.state = LL_STARTED;
+		taken.expires_at = ll_add_capped(now, policy->execution_ttl);
+	}
+	*reservation = taken;
+	return verdict;
+}

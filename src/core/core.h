@@ -1,0 +1,140 @@
+/*
+ * core.h
+ *	  Everything that src/core decides, in the order of a reservation's life.
+ *
+ * Each function is one transition: no loop, no allocation, no clock.  On a
+ * refusal, a conflict, a replay or an overflow the structs are unchanged.
+ * Functions that return bool return false on overflow alone.
+ */
+#ifndef LL_CORE_H
+#define LL_CORE_H
+
+#include "outcome.h"
+#include "transition.h"
+#include "types.h"
+
+/* ---- conservation.c: what must hold whenever a budget is written -------- */
+
+extern bool ll_budget_conserved(const LLBudget *budget);	/* C1 and its signs */
+extern bool ll_pair_sound(const LLPair *pair, const LLPolicy *policy);	/* C1, C4, E2, B5 */
+extern LLUnits ll_budget_debt(const LLBudget *budget);
+extern LLUnits ll_pair_debt(const LLPair *pair);
+
+/* ---- refill.c, repayment.c: time and debt ------------------------------- */
+
+/* ll_refill_accrue mints what fell due up to `to`; debt first (C4, E2). */
+extern bool ll_refill_accrue(LLPair *pair, const LLPolicy *policy, LLTime to);
+
+/* ll_repay_pair pays up to `units` of debt, oldest first; *used says how much (E2). */
+extern bool ll_repay_pair(LLPair *pair, LLUnits units, LLUnits *used);
+
+/* ll_repay_closed books a part of older_repaid on one closed budget (E2). */
+extern bool ll_repay_closed(LLPair *pair, LLBudget *closed);
+
+/*
+ * ll_refill_reset says when the pair will be full again by refill alone, in
+ * the wait fields of a verdict (J1).
+ */
+extern LLVerdict ll_refill_reset(const LLPair *pair, const LLPolicy *policy);
+
+/* ll_refill_wait says when `short_units` more will have been refilled (D4). */
+extern void ll_refill_wait(const LLPair *pair, const LLPolicy *policy,
+						   LLUnits short_units, LLVerdict *verdict);
+
+/* ---- epoch.c: a budget closes, the next one opens (B5) ------------------ */
+
+/* ll_period_start aligns an instant to fixed periods (A4). */
+extern LLTime ll_period_start(LLTime instant, LLTime length, LLTime origin);
+
+/* ll_epoch_open_first opens a pair's first budget at the cap (B2, B3). */
+extern void ll_epoch_open_first(LLPair *pair, const LLPolicy *policy,
+								LLTime epoch, LLTime now);
+
+/*
+ * ll_epoch_open_next opens the period that starts at `epoch`; `missed` whole
+ * windows passed unopened before it and pay debt (E2).  *closed is the budget
+ * that ended.
+ */
+extern bool ll_epoch_open_next(LLPair *pair, const LLPolicy *policy,
+							   LLTime epoch, int64_t missed, LLBudget *closed);
+
+/*
+ * ll_epoch_open_generation moves the pair from `old` to `new` (B5);
+ * `same_periods`: their epochs have the same length and boundaries.
+ */
+extern bool ll_epoch_open_generation(LLPair *pair, const LLPolicy *old,
+									 const LLPolicy *new, bool same_periods,
+									 LLTime epoch, LLBudget *closed);
+
+/* ---- admission.c -------------------------------------------------------- */
+
+typedef struct LLRequest
+{
+	LLUnits		units;			/* at least 1 */
+	LLTime		deadline;		/* the caller's; LL_TIME_MAX: none (D9) */
+	bool		region_matches;
+	bool		estimator_accepted;
+	bool		draining;		/* the generation admits no more (B6) */
+	bool		start;			/* start at once (D5) */
+} LLRequest;
+
+/*
+ * ll_admit decides one new request on a pair that has been brought to `now`,
+ * and takes the units (D2, D3).  ll_admission_judge is the same decision with
+ * nothing taken.
+ */
+extern LLVerdict ll_admission_judge(const LLPair *pair, const LLPolicy *policy,
+									const LLRequest *request, LLTime now);
+extern LLVerdict ll_admit(LLPair *pair, const LLPolicy *policy,
+						  const LLRequest *request, LLTime now,
+						  LLReservation *reservation);
+
+/* ---- settlement.c: after admission -------------------------------------- */
+
+/* How a call's operation id relates to the one that is stored. */
+typedef enum LLOperation
+{
+	LL_OPERATION_FREE,			/* bound to nothing */
+	LL_OPERATION_SAME,			/* bound to this reservation */
+	LL_OPERATION_OTHER,			/* this reservation is bound to another one */
+	LL_OPERATION_ELSEWHERE		/* it is bound to something else */
+} LLOperation;
+
+/* ll_start is the compare-and-set RESERVED -> STARTED (D5). */
+extern LLVerdict ll_start(LLReservation *reservation, const LLPolicy *policy,
+						  LLOperation operation, LLTime now);
+
+/* ll_report_unknown: STARTED -> USAGE_UNKNOWN, by the caller or when due (D10). */
+extern LLVerdict ll_report_unknown(LLReservation *reservation,
+								   LLOperation operation, bool by_caller,
+								   LLTime now);
+
+typedef struct LLSettlement
+{
+	LLUnits		actual;			/* at least 0 */
+	LLOperation operation;
+	bool		same_receipt;	/* on a replay: the same receipt digest */
+} LLSettlement;
+
+/*
+ * ll_settle spends the actual units and gives the difference back (D6-D8).
+ * `closed` is the reservation's own budget when that is no longer the head,
+ * else NULL.  `own` is its policy, `policy` the head's.
+ */
+extern LLVerdict ll_settle(LLPair *pair, LLBudget *closed,
+						   LLReservation *reservation, const LLPolicy *own,
+						   const LLPolicy *policy, const LLSettlement *settlement);
+
+/* ll_release: RESERVED -> RELEASED, units back (D9). */
+extern LLVerdict ll_release(LLPair *pair, LLBudget *closed,
+							LLReservation *reservation, const LLPolicy *policy);
+
+/* ll_expire_claim and ll_expire_finish: RESERVED -> EXPIRING -> EXPIRED (D14). */
+extern LLVerdict ll_expire_claim(LLReservation *reservation, LLTime now);
+extern LLVerdict ll_expire_finish(LLPair *pair, LLBudget *closed,
+								  LLReservation *reservation, const LLPolicy *policy);
+
+/* ll_unfreeze opens a frozen pair again, once its debt is zero (D8). */
+extern LLVerdict ll_unfreeze(LLPair *pair);
+
+#endif							/* LL_CORE_H */

@@ -1,0 +1,90 @@
+/*
+ * outcome.c
+ *	  The words of the closed lists in outcome.h.
+ */
+#include "outcome.h"
+
+static const char *const outcome_names[LL_OUTCOME_COUNT] = {
+	[LL_ACCEPTED] = "ACCEPTED",
+	[LL_REFUSED] = "REFUSED",
+	[LL_CONFLICT] = "CONFLICT",
+	[LL_UNKNOWN] = "UNKNOWN",
+};
+
+static const char *const wait_names[LL_WAIT_COUNT] = {
+	[LL_WAIT_NONE] = 0,
+	[LL_WAIT_REFILL] = "refill",
+	[LL_WAIT_RELEASE] = "release",
+	[LL_WAIT_OPERATOR] = "operator",
+	[LL_WAIT_NEVER] = "never",
+};
+
+static const LLDimensionInfo dimensions[LL_DIMENSION_COUNT] = {
+	[LL_DIM_NONE] = {0, LL_ACCEPTED, LL_WAIT_NONE, "D2",
+	"the call took effect, now or (replayed) earlier"},
+	[LL_DIM_NO_POLICY] = {"no_policy", LL_REFUSED, LL_WAIT_OPERATOR, "B2",
+	"no active policy covers this subject and route"},
+	[LL_DIM_REGION] = {"region", LL_REFUSED, LL_WAIT_NEVER, "B2",
+	"the policy is for another region"},
+	[LL_DIM_ESTIMATOR] = {"estimator", LL_REFUSED, LL_WAIT_NEVER, "B2",
+	"the policy does not accept this estimator digest"},
+	[LL_DIM_DEADLINE] = {"deadline", LL_REFUSED, LL_WAIT_NEVER, "D9",
+	"the caller's deadline had passed when the ledger got to decide"},
+	[LL_DIM_DRAINING] = {"draining", LL_REFUSED, LL_WAIT_OPERATOR, "B6",
+	"the generation admits no more"},
+	[LL_DIM_FROZEN] = {"frozen", LL_REFUSED, LL_WAIT_OPERATOR, "D8",
+	"a breach or an operator has frozen the pair"},
+	[LL_DIM_LARGEST_RESERVATION] = {"largest_reservation", LL_REFUSED, LL_WAIT_NEVER, "B2",
+	"more units than one reservation may hold"},
+	[LL_DIM_CAP] = {"cap", LL_REFUSED, LL_WAIT_NEVER, "B2",
+	"more units than the pair can ever have available"},
+	[LL_DIM_LARGEST_OUTSTANDING] = {"largest_outstanding", LL_REFUSED, LL_WAIT_RELEASE, "C4",
+	"more units than the pair may hold reserved at once; never, if this request alone is more"},
+	[LL_DIM_DEBT] = {"debt", LL_REFUSED, LL_WAIT_REFILL, "E1",
+	"the pair owes units; release, where there is no refill"},
+	[LL_DIM_AVAILABLE] = {"available", LL_REFUSED, LL_WAIT_REFILL, "D3",
+	"not enough units available; release, where there is no refill"},
+	[LL_DIM_NOT_STARTED] = {"not_started", LL_REFUSED, LL_WAIT_NONE, "D6",
+	"the reservation was never started, so nothing can have run under it"},
+	[LL_DIM_ALREADY_STARTED] = {"already_started", LL_REFUSED, LL_WAIT_NONE, "D9",
+	"an execution holds the units; only its receipt ends it"},
+	[LL_DIM_EXPIRED] = {"expired", LL_REFUSED, LL_WAIT_NONE, "D5",
+	"the hold has run out"},
+	[LL_DIM_RELEASED] = {"released", LL_REFUSED, LL_WAIT_NONE, "D9",
+	"the hold was released, or its id fenced"},
+	[LL_DIM_SETTLED] = {"settled", LL_REFUSED, LL_WAIT_NONE, "D6",
+	"the reservation is settled"},
+	[LL_DIM_NOT_DUE] = {"not_due", LL_REFUSED, LL_WAIT_NONE, "D14",
+	"a sweep came before the deadline"},
+	[LL_DIM_REQUEST] = {"request", LL_CONFLICT, LL_WAIT_NONE, "D2",
+	"the id stands for a request with another digest, route or units"},
+	[LL_DIM_OPERATION] = {"operation", LL_CONFLICT, LL_WAIT_NONE, "D5",
+	"the reservation is bound to another operation"},
+	[LL_DIM_OPERATION_ELSEWHERE] = {"operation_elsewhere", LL_CONFLICT, LL_WAIT_NONE, "D5",
+	"the operation is bound to something else of this subject"},
+	[LL_DIM_FIGURES] = {"figures", LL_CONFLICT, LL_WAIT_NONE, "D6",
+	"settled with other units or another receipt digest; the stored ones are shown"},
+	[LL_DIM_RESERVATION] = {"reservation", LL_UNKNOWN, LL_WAIT_NONE, "D11",
+	"this ledger holds no such reservation"},
+};
+
+/* ll_outcome_name gives the word of an outcome. */
+const char *
+ll_outcome_name(LLOutcome outcome)
+{
+	return outcome_names[outcome];
+}
+
+/* ll_wait_name gives the word of a kind of wait, NULL for none. */
+const char *
+ll_wait_name(LLWait wait)
+{
+	return wait_names[wait];
+}
+
+/* ll_dimension_info describes a dimension. */
+const LLDimensionInfo *
+ll_dimension_info(LLDimension dimension)
+{
+	return &dimensions[dimension];
+}

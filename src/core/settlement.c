@@ -1,0 +1,280 @@
+/*
+ * settlement.c
+ *	  What happens to a reservation after it was admitted (D5-D10, D14), and
+ *	  where its units go (C4, C5, D7, E2).
+ *
+ * Each function asks the transition table first.  Work is done on copies that
+ * replace the originals at the end, after the last thing that can fail.
+ */
+#include "arith.h"
+#include "core.h"
+
+/* judge turns the table's entry into a verdict. */
+static LLVerdict
+judge(LLState state, LLEvent event)
+{
+	const LLTransition *t = ll_transition(state, event);
+	LLVerdict	verdict = {t->outcome, t->dimension, false, false, LL_WAIT_NONE, 0, 0};
+
+	verdict.replayed = t->outcome == LL_ACCEPTED && t->next == state;
+	return verdict;
+}
+
+static LLVerdict
+say(LLOutcome outcome, LLDimension dimension)
+{
+	LLVerdict	verdict = {outcome, dimension, false, false, LL_WAIT_NONE, 0, 0};
+
+	return verdict;
+}
+
+static LLVerdict
+overflowed(LLVerdict verdict)
+{
+	verdict.overflow = true;
+	return verdict;
+}
+
+/*
+ * remint brings units of a closed budget back to the head: deficit, then debt,
+ * then available within the cap.  Units of a window that ended lapse (C5).
+ */
+static bool
+remint(LLPair *p, LLUnits units, int64_t line, const LLPolicy *policy)
+{
+	LLUnits		part;
+	LLUnits		rest;
+
+	if (line != p->head.line)
+		return true;
+	part = ll_min(units, p->head.deficit);
+	p->head.deficit -= part;
+	rest = units - part;
+	if (!ll_repay_pair(p, rest, &part))
+		return false;
+	rest -= part;
+	part = ll_min(rest, policy->cap - p->head.available);
+	if (!ll_add(&p->head.minted, part) || !ll_add(&p->head.burned, rest - part))
+		return false;
+	p->head.available += part;
+	return true;
+}
+
+/*
+ * give_back returns units that were reserved and not used.  In the head they
+ * pay its debt, then fill it up to the cap; what exceeds the cap was refilled
+ * while they were held, and is un-minted (C4).
+ */
+static bool
+give_back(LLPair *p, LLBudget *closed, LLUnits units, const LLPolicy *policy)
+{
+	LLBudget   *head = &p->head;
+	LLUnits		part;
+	LLUnits		over;
+
+	if (closed != 0)
+	{
+		closed->reserved -= units;
+		p->older_reserved -= units;
+		return ll_add(&closed->available, units) &&
+			remint(p, units, closed->line, policy);
+	}
+	head->reserved -= units;
+	part = ll_min(units, ll_budget_debt(head));
+	head->overdraft_repaid += part;
+	over = ll_max(0, units - part - (policy->cap - head->available));
+	if (over > head->minted || !ll_add(&head->burned, over))
+		return false;
+	head->available += units - part - over;
+	head->minted -= over;
+	return true;
+}
+
+/* spend moves units of the reservation to spent, where it was reserved. */
+static bool
+spend(LLPair *p, LLBudget *closed, LLUnits units)
+{
+	LLBudget   *own = closed != 0 ? closed : &p->head;
+
+	own->reserved -= units;
+	if (closed != 0)
+		p->older_reserved -= units;
+	return ll_add(&own->spent, units);
+}
+
+/*
+ * exceed books units above the reservation on the head: available first, the
+ * rest is debt.  All of it is recorded, whatever the policy allows (D7, D8).
+ */
+static bool
+exceed(LLPair *p, LLUnits units, const LLPolicy *policy, LLUnits *debt)
+{
+	LLUnits		covered = ll_min(units, p->head.available);
+
+	*debt = units - covered;
+	if (units == 0)
+		return true;
+	if (!ll_add(&p->head.overdraft_issued, *debt) || !ll_add(&p->head.spent, units))
+		return false;
+	p->head.available -= covered;
+	if (ll_pair_debt(p) > policy->maximum_overdraft)
+		p->frozen = true;
+	return true;
+}
+
+/* ll_start is the compare-and-set RESERVED -> STARTED (D5). */
+LLVerdict
+ll_start(LLReservation *reservation, const LLPolicy *policy,
+		 LLOperation operation, LLTime now)
+{
+	LLVerdict	verdict = judge(reservation->state, LL_EVENT_START);
+
+	if (operation == LL_OPERATION_OTHER)
+		return say(LL_CONFLICT, LL_DIM_OPERATION);
+	if (verdict.outcome != LL_ACCEPTED || verdict.replayed)
+		return verdict;
+	if (operation == LL_OPERATION_SAME)
+		return say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE);
+	if (now >= reservation->expires_at) /* late, even if no sweep came by */
+		return say(LL_REFUSED, LL_DIM_EXPIRED);
+	if (operation == LL_OPERATION_ELSEWHERE)
+		return say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE);
+	reservation->state = LL_STARTED;
+	reservation->expires_at = ll_add_capped(now, policy->execution_ttl);
+	return verdict;
+}
+
+/*
+ * ll_report_unknown: nobody knows what the execution used.  The units stay
+ * reserved; only an operation's receipt ends it (D10).
+ */
+LLVerdict
+ll_report_unknown(LLReservation *reservation, LLOperation operation,
+				  bool by_caller, LLTime now)
+{
+	LLVerdict	verdict = judge(reservation->state, LL_EVENT_REPORT_UNKNOWN);
+
+	if (by_caller && operation == LL_OPERATION_OTHER)
+		return say(LL_CONFLICT, LL_DIM_OPERATION);
+	if (verdict.outcome != LL_ACCEPTED || verdict.replayed)
+		return verdict;
+	if (!by_caller && now < reservation->expires_at)
+		return say(LL_REFUSED, LL_DIM_NOT_DUE);
+	reservation->state = LL_USAGE_UNKNOWN;
+	return verdict;
+}
+
+/*
+ * ll_settle spends the actual units and gives the difference back, once.  A
+ * repeat with the same figures is the same answer, other figures are a
+ * conflict.  Excess is borne by the head, and may freeze the pair (D6-D8).
+ */
+LLVerdict
+ll_settle(LLPair *pair, LLBudget *closed, LLReservation *reservation,
+		  const LLPolicy *own, const LLPolicy *policy,
+		  const LLSettlement *settlement)
+{
+	LLVerdict	verdict = judge(reservation->state, LL_EVENT_SETTLE);
+	LLUnits		actual = settlement->actual;
+	LLUnits		within = ll_min(actual, reservation->reserved_units);
+	LLReservation r = *reservation;
+	LLPair		p = *pair;
+	LLBudget	c = {0};
+	LLBudget   *older = closed != 0 ? &c : 0;
+
+	if (verdict.outcome != LL_ACCEPTED)
+		return verdict;
+	if (settlement->operation != LL_OPERATION_SAME)
+		return say(LL_CONFLICT, LL_DIM_OPERATION);
+	if (verdict.replayed)
+		return actual == r.actual_units && settlement->same_receipt
+			? verdict : say(LL_CONFLICT, LL_DIM_FIGURES);
+
+	if (closed != 0)
+		c = *closed;
+	r.actual_units = actual;
+	r.excess_units = actual - within;
+	if (!spend(&p, older, within) ||
+		!give_back(&p, older, r.reserved_units - within, policy) ||
+		!exceed(&p, r.excess_units, policy, &r.overdraft_units))
+		return overflowed(verdict);
+	if (actual > own->hard_limit)
+		p.frozen = true;
+	r.state = r.overdraft_units > 0
+		? ll_transition(reservation->state, LL_EVENT_SETTLE)->next_with_debt
+		: ll_transition(reservation->state, LL_EVENT_SETTLE)->next;
+
+	*pair = p;
+	if (closed != 0)
+		*closed = c;
+	*reservation = r;
+	return verdict;
+}
+
+/* leave ends a hold that was never started; all its units come back. */
+static LLVerdict
+leave(LLPair *pair, LLBudget *closed, LLReservation *reservation,
+	  const LLPolicy *policy, LLEvent event)
+{
+	LLVerdict	verdict = judge(reservation->state, event);
+	LLPair		p = *pair;
+	LLBudget	c = {0};
+
+	if (verdict.outcome != LL_ACCEPTED || verdict.replayed)
+		return verdict;
+	if (closed != 0)
+		c = *closed;
+	if (!give_back(&p, closed != 0 ? &c : 0, reservation->reserved_units, policy))
+		return overflowed(verdict);
+	*pair = p;
+	if (closed != 0)
+		*closed = c;
+	reservation->state = ll_transition(reservation->state, event)->next;
+	return verdict;
+}
+
+/* ll_release: RESERVED -> RELEASED (D9). */
+LLVerdict
+ll_release(LLPair *pair, LLBudget *closed, LLReservation *reservation,
+		   const LLPolicy *policy)
+{
+	return leave(pair, closed, reservation, policy, LL_EVENT_RELEASE);
+}
+
+/*
+ * ll_expire_claim: RESERVED -> EXPIRING.  From here on a start is refused, and
+ * no balance has moved yet (D14).
+ */
+LLVerdict
+ll_expire_claim(LLReservation *reservation, LLTime now)
+{
+	LLVerdict	verdict = judge(reservation->state, LL_EVENT_CLAIM);
+
+	if (verdict.outcome != LL_ACCEPTED || verdict.replayed)
+		return verdict;
+	if (now < reservation->expires_at)
+		return say(LL_REFUSED, LL_DIM_NOT_DUE);
+	reservation->state = LL_EXPIRING;
+	return verdict;
+}
+
+/* ll_expire_finish: EXPIRING -> EXPIRED, units back (D14). */
+LLVerdict
+ll_expire_finish(LLPair *pair, LLBudget *closed, LLReservation *reservation,
+				 const LLPolicy *policy)
+{
+	return leave(pair, closed, reservation, policy, LL_EVENT_EXPIRE);
+}
+
+/* ll_unfreeze opens a frozen pair again, once its debt is zero (D8). */
+LLVerdict
+ll_unfreeze(LLPair *pair)
+{
+	LLVerdict	verdict = say(LL_ACCEPTED, LL_DIM_NONE);
+
+	verdict.replayed = !pair->frozen;
+	if (pair->frozen && ll_pair_debt(pair) > 0)
+		return say(LL_REFUSED, LL_DIM_DEBT);
+	pair->frozen = false;
+	return verdict;
+}

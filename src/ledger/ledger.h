@@ -1,0 +1,146 @@
+/*
+ * ledger.h
+ *	  The transaction scripts: lock, read, decide, check, write.
+ *
+ * Every script serves one element and a thousand by the same path.  Elements
+ * come in with their arguments checked; each goes out with one receipt.
+ */
+#ifndef LL_LEDGER_LEDGER_H
+#define LL_LEDGER_LEDGER_H
+
+#include "postgres.h"
+
+#include "pair.h"
+
+/* What a call returns about a reservation (J1).  0, -1 and LL_NO_TIME: NULL. */
+typedef struct LLReceipt
+{
+	LLVerdict	verdict;
+	const char *state;
+	int64		generation;
+	TimestampTz epoch;
+	LLUnits		reserved_units;
+	LLUnits		actual_units;
+	Datum		operation;
+	TimestampTz expires_at;
+	TimestampTz ledger_at;
+	LLUnits		available;
+	LLUnits		cap;
+	TimestampTz reset_at;
+	int64		retry_after_ms;
+	LLUnits		hard_limit;
+	LLUnits		excess_units;
+	int64		excess_generation;
+	TimestampTz excess_epoch;
+} LLReceipt;
+
+/* receipt.c */
+extern void ll_receipt_answer(LLReceipt *receipt, LLVerdict verdict, TimestampTz at);
+extern void ll_receipt_pair(LLReceipt *receipt, const LLPairWork *work);
+extern void ll_receipt_reservation(LLReceipt *receipt, const LLReservationRow *row);
+extern TimestampTz ll_receipt_reset_at(const LLPairWork *work);
+extern LLVerdict ll_say(LLOutcome outcome, LLDimension dimension);
+extern LLVerdict ll_replayed(void);
+
+/* reserve.c */
+typedef struct LLReserveElement
+{
+	Datum		subject;
+	Datum		route;
+	Datum		id;
+	LLUnits		units;
+	Datum		digest;			/* bytea of 32 bytes */
+	Datum		region;			/* or 0 */
+	Datum		estimator;		/* bytea of 32 bytes, or 0 */
+	TimestampTz deadline;		/* LL_NO_TIME: none */
+	bool		has_priority;
+	int32		priority;
+	Datum		start_operation;	/* or 0 */
+
+	/* worked out by the script */
+	int			index;
+	LLPairWork *work;
+	LLReservationRow row;
+	bool		admitted;
+	struct LLReserveElement *twin;	/* the element before with the same id */
+	ItemPointerData operation_tid;
+} LLReserveElement;
+
+extern void ll_reserve(LLReserveElement *elements, int count, LLReceipt *receipts);
+
+/* start.c */
+typedef struct LLStartElement
+{
+	Datum		subject;
+	Datum		id;
+	Datum		operation;
+	int			index;
+	LLReservationRow *row;
+	bool		moved;			/* to be written */
+	LLReservation before;
+} LLStartElement;
+
+extern void ll_start_reservations(LLStartElement *elements, int count, LLReceipt *receipts);
+extern void ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *receipt);
+
+/* settle.c */
+typedef struct LLSettleElement
+{
+	Datum		subject;
+	Datum		id;
+	bool		release;		/* else: settle */
+	Datum		operation;
+	LLUnits		actual;
+	Datum		receipt_digest; /* bytea of 32 bytes, or 0 */
+	Datum		source;			/* text */
+	int			index;
+	LLReservationRow *row;
+	LLPairWork *work;
+	bool		moved;
+} LLSettleElement;
+
+extern void ll_settle_or_release(LLSettleElement *elements, int count, LLReceipt *receipts);
+
+/* resolve.c */
+extern void ll_get_reservation(Datum subject, Datum id, LLReceipt *receipt);
+extern void ll_resolve_reservation(Datum subject, Datum id, Datum digest, LLReceipt *receipt);
+
+/* expire.c */
+typedef struct LLExpiry
+{
+	int64		claimed;
+	int64		expired;
+	LLUnits		expired_units;
+	int64		unknown;
+} LLExpiry;
+
+extern bool ll_end_due_holds(LLPairWork *work);
+extern void ll_claim_expiring(int32 limit, LLExpiry *expiry);
+extern void ll_finish_expiring(int32 limit, LLExpiry *expiry);
+extern void ll_expire_executions(int32 limit, LLExpiry *expiry);
+
+/* budget.c */
+typedef struct LLBudgetAnswer
+{
+	LLVerdict	verdict;
+	LLUnits		repaid_units;
+	LLUnits		due_units;
+	LLPairWork	work;
+	bool		found;
+} LLBudgetAnswer;
+
+typedef struct LLDebtors
+{
+	int64		pairs;
+	LLUnits		repaid_units;
+	Datum		last_subject;	/* 0: that was the end */
+	Datum		last_route;
+} LLDebtors;
+
+extern const char *ll_admission_name(const LLPairWork *work);
+extern void ll_get_budget(Datum subject, Datum route, LLBudgetAnswer *answer);
+extern void ll_repay_debt(Datum subject, Datum route, LLBudgetAnswer *answer);
+extern void ll_unfreeze_pair(Datum subject, Datum route, Datum reason, LLBudgetAnswer *answer);
+extern void ll_repay_debtors(int32 limit, Datum after_subject, Datum after_route, LLDebtors *debtors);
+
+#endif							/* LL_LEDGER_LEDGER_H */

@@ -1,0 +1,51 @@
+/*
+ * pair.h
+ *	  A pair under work: found, locked, brought to the present, written once.
+ *
+ * Lock order of every call (F1): heads in bytewise (subject, route) order,
+ * closed budgets of a locked head, reservation rows in (subject, id) order,
+ * operation rows in (subject, operation) order.  Sweeps take nothing that they
+ * would have to wait for.
+ */
+#ifndef LL_LEDGER_PAIR_H
+#define LL_LEDGER_PAIR_H
+
+#include "postgres.h"
+
+#include "nodes/pg_list.h"
+#include "store/policy.h"
+#include "store/rows.h"
+
+typedef struct LLPairWork
+{
+	LLHead		head;
+	LLReigns	reigns;			/* the last one rules */
+	TimestampTz clock;			/* read after the lock (A3) */
+	LLUnits		debt_before;
+	LLUnits		repaid_before;	/* of the head, as stored */
+	List	   *closings;		/* LLClosed *, closed by this call */
+	List	   *closed;			/* LLClosed *, locked rows */
+	bool		locked;
+	bool		changed;		/* a decision moved something */
+	const char *breach;			/* why a decision froze the pair */
+} LLPairWork;
+
+extern void ll_pair_init(LLPairWork *work, Datum subject, Datum route);
+extern bool ll_pair_find(LLPairWork *work, Snapshot snapshot);
+extern LLLock ll_pair_lock(LLPairWork *work, Snapshot snapshot, LockWaitPolicy policy);
+extern LLLock ll_pair_find_and_lock(LLPairWork *work, LockWaitPolicy policy);
+extern void ll_pair_present(LLPairWork *work);
+extern bool ll_pair_rolled(const LLPairWork *work);
+extern bool ll_pair_create(LLPairWork *work);
+extern LLClosed *ll_pair_budget(LLPairWork *work, int64 generation, TimestampTz epoch);
+extern void ll_pair_write(LLPairWork *work);
+extern int	ll_pair_compare(Datum subject_a, Datum route_a, Datum subject_b, Datum route_b);
+
+/* ll_pair_policy gives the policy that rules the pair now. */
+static inline const LLPolicy *
+ll_pair_policy(const LLPairWork *work)
+{
+	return &work->reigns.ruling->policy;
+}
+
+#endif							/* LL_LEDGER_PAIR_H */

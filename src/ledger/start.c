@@ -1,0 +1,226 @@
+/*
+ * start.c
+ *	  start_reservation and report_usage_unknown: the steps that move no
+ *	  balance (D5, D10).
+ *
+ *	  lock the reservation row, read the clock, decide, bind the operation,
+ *	  write the row
+ *
+ * They lock the reservation row only; the head is read unlocked, for the
+ * latest instant it has seen and for what the caller may know of its pair.
+ * Start against expiry: whoever locks the row first wins, and the other finds
+ * its new state.  Lost reply: the same operation gets the same answer.  Crash
+ * before the commit: still RESERVED, and nothing is bound.  Two executors: the
+ * second waits for the row and finds another operation bound.
+ */
+#include "postgres.h"
+
+#include "core/arith.h"
+#include "ledger.h"
+#include "store/clock.h"
+#include "store/errors.h"
+
+/* look_at_pair reads the pair of a reservation, without a lock. */
+static void
+look_at_pair(LLPairWork *work, const LLReservationRow *row)
+{
+	Snapshot	snapshot = ll_snapshot_take();
+
+	ll_pair_init(work, row->subject, row->route);
+	if (!ll_pair_find(work, snapshot))
+		ll_broken("B3", "the pair of a reservation has no head");
+	ll_snapshot_drop(snapshot);
+	ll_pair_present(work);
+}
+
+/* relate tells how the operation of a call relates to what is stored. */
+static LLOperation
+relate(const LLReservationRow *row, Datum operation)
+{
+	Datum		bound;
+	Snapshot	snapshot;
+	bool		found;
+
+	if (row->operation != 0)
+		return ll_bytes_equal(row->operation, operation) ? LL_OPERATION_SAME : LL_OPERATION_OTHER;
+	snapshot = ll_snapshot_take();
+	found = ll_operation_peek(row->subject, operation, &bound, snapshot);
+	ll_snapshot_drop(snapshot);
+	return found ? LL_OPERATION_ELSEWHERE : LL_OPERATION_FREE;
+}
+
+static void
+answer(LLReceipt *receipt, LLVerdict verdict, const LLReservationRow *row)
+{
+	LLPairWork	work;
+
+	ll_receipt_answer(receipt, verdict, ll_clock_now());
+	ll_receipt_reservation(receipt, row);
+	if (row->route == 0)
+		return;
+	look_at_pair(&work, row);
+	ll_receipt_pair(receipt, &work);
+}
+
+static int
+by_id(const void *a, const void *b)
+{
+	const LLStartElement *x = *(LLStartElement *const *) a;
+	const LLStartElement *y = *(LLStartElement *const *) b;
+	int			order = ll_pair_compare(x->subject, x->id, y->subject, y->id);
+
+	return order != 0 ? order : x->index - y->index;
+}
+
+static int
+by_operation(const void *a, const void *b)
+{
+	const LLStartElement *x = *(LLStartElement *const *) a;
+	const LLStartElement *y = *(LLStartElement *const *) b;
+	int			order = ll_pair_compare(x->subject, x->operation, y->subject, y->operation);
+
+	return order != 0 ? order : x->index - y->index;
+}
+
+/*
+ * lock_rows finds and locks the rows, in key order.  An id that comes twice
+ * shares one row, so that its second element meets what the first one did.
+ */
+static void
+lock_rows(LLStartElement **by_key, int count)
+{
+	Snapshot	snapshot = ll_snapshot_take();
+
+	for (int i = 0; i < count; i++)
+	{
+		LLStartElement *e = by_key[i];
+
+		if (i > 0 && ll_pair_compare(by_key[i - 1]->subject, by_key[i - 1]->id,
+									 e->subject, e->id) == 0)
+		{
+			e->row = by_key[i - 1]->row;
+			continue;
+		}
+		e->row = palloc0(sizeof(LLReservationRow));
+		if (!ll_reservation_peek(e->row, e->subject, e->id, snapshot))
+			e->row = NULL;
+		else if (!ll_state_terminal(e->row->state.state) &&
+				 ll_reservation_lock(e->row, snapshot, LockWaitBlock) == LL_LOCK_GONE)
+			e->row = NULL;
+	}
+	ll_snapshot_drop(snapshot);
+}
+
+/* decide answers one element; a start that is possible is done in memory. */
+static void
+decide(LLStartElement *e, LLReceipt *receipt)
+{
+	LLReservationRow *row = e->row;
+	LLVerdict	verdict;
+	LLPairWork	work;
+	TimestampTz now;
+
+	if (row == NULL)
+	{
+		ll_receipt_answer(receipt, ll_say(LL_UNKNOWN, LL_DIM_RESERVATION), ll_clock_now());
+		return;
+	}
+	if (row->route == 0)
+	{
+		answer(receipt, ll_say(LL_REFUSED, LL_DIM_RELEASED), row);
+		return;
+	}
+	look_at_pair(&work, row);
+	now = work.head.pair.seen_at;	/* not before anything the pair has seen (A3) */
+	e->before = row->state;
+	verdict = ll_start(&row->state, &ll_policy_get(row->generation)->policy,
+					   relate(row, e->operation), now);
+	if (verdict.outcome == LL_ACCEPTED && !verdict.replayed)
+	{
+		row->operation = e->operation;
+		row->started_at = now;
+		e->moved = true;
+	}
+	ll_receipt_answer(receipt, verdict, work.clock);
+	ll_receipt_reservation(receipt, row);
+	ll_receipt_pair(receipt, &work);
+}
+
+/* bind the operation; if somebody else bound it meanwhile, undo the start. */
+static void
+bind(LLStartElement *e, LLReceipt *receipt)
+{
+	LLReservationRow *row = e->row;
+	ItemPointerData tid;
+
+	if (ll_operation_insert(e->subject, e->operation, e->id, row->started_at, &tid))
+		return;
+	row->state = e->before;
+	row->operation = 0;
+	row->started_at = LL_NO_TIME;
+	e->moved = false;
+	answer(receipt, ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE), row);
+}
+
+/* ll_start_reservations starts a batch (D5). */
+void
+ll_start_reservations(LLStartElement *elements, int count, LLReceipt *receipts)
+{
+	LLStartElement **order = palloc(sizeof(LLStartElement *) * count);
+
+	ll_policy_begin();
+	for (int i = 0; i < count; i++)
+	{
+		elements[i].index = i;
+		order[i] = &elements[i];
+	}
+	qsort(order, count, sizeof(LLStartElement *), by_id);
+	lock_rows(order, count);
+	for (int i = 0; i < count; i++)
+		decide(&elements[i], &receipts[i]);
+	qsort(order, count, sizeof(LLStartElement *), by_operation);
+	for (int i = 0; i < count; i++)
+		if (order[i]->moved)
+			bind(order[i], &receipts[order[i]->index]);
+	for (int i = 0; i < count; i++)
+		if (order[i]->moved)
+			ll_reservation_update(order[i]->row);
+}
+
+/* ll_report_usage_unknown: the caller does not know what the execution used (D10). */
+void
+ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *receipt)
+{
+	LLStartElement element = {0};
+	LLStartElement *order = &element;
+	LLReservationRow *row;
+	LLVerdict	verdict;
+	LLPairWork	work;
+
+	ll_policy_begin();
+	element.subject = subject;
+	element.id = id;
+	lock_rows(&order, 1);
+	row = element.row;
+	if (row == NULL)
+	{
+		ll_receipt_answer(receipt, ll_say(LL_UNKNOWN, LL_DIM_RESERVATION), ll_clock_now());
+		return;
+	}
+	if (row->route == 0)
+	{
+		answer(receipt, ll_say(LL_REFUSED, LL_DIM_NOT_STARTED), row);
+		return;
+	}
+	look_at_pair(&work, row);
+	verdict = ll_report_unknown(&row->state, relate(row, operation), true,
+								work.head.pair.seen_at);
+	if (verdict.outcome == LL_ACCEPTED && !verdict.replayed)
+	{
+		row->unknown_at = work.head.pair.seen_at;
+		ll_reservation_update(row);
+	}
+	ll_receipt_answer(receipt, verdict, work.clock);
+	ll_receipt_reservation(receipt, row);
+	ll_receipt_pair(receipt, &work);
+}

@@ -1,0 +1,100 @@
+/*
+ * durability.c
+ *	  An acknowledged call is durable, whatever the session's settings (F4).
+ *
+ * A transaction that wrote to the ledger commits with synchronous_commit at
+ * least `on`: flushed here, and at the synchronous standby where the server
+ * has one.  The session's own value is back before the commit ends.  Such a
+ * transaction can't be prepared, because nobody would own its locks (F5).
+ *
+ * "Wrote" must follow savepoints: only the outermost nesting level with a
+ * write that still stands is kept, since a level that rolls back takes every
+ * deeper one with it.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "durability.h"
+#include "errors.h"
+#include "utils/guc.h"
+
+static bool durability_required = true;
+static int	wrote_level = 0;	/* 0: nothing written */
+static int	session_commit = -1;	/* the session's value while ours is in force */
+
+static void
+restore_session_commit(void)
+{
+	if (session_commit >= 0)
+		synchronous_commit = session_commit;
+	session_commit = -1;
+}
+
+static void
+on_transaction(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_PREPARE:
+			if (wrote_level > 0)
+				ereport(ERROR,
+						(errcode(LL_ERRCODE_PREPARE),
+						 errmsg("a transaction that wrote to limitledger can't be prepared"),
+						 errdetail("A prepared transaction would hold the lock of its pairs with nobody to release it."),
+						 errhint("Commit it, and repeat the call by the same id if the reply is lost.")));
+			break;
+		case XACT_EVENT_PRE_COMMIT:
+			if (wrote_level > 0 && durability_required &&
+				synchronous_commit < SYNCHRONOUS_COMMIT_ON)
+			{
+				session_commit = synchronous_commit;
+				synchronous_commit = SYNCHRONOUS_COMMIT_ON;
+			}
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+			restore_session_commit();
+			wrote_level = 0;
+			break;
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+	}
+}
+
+static void
+on_subtransaction(SubXactEvent event, SubTransactionId id,
+				  SubTransactionId parent, void *arg)
+{
+	int			level = GetCurrentTransactionNestLevel();
+
+	if (event == SUBXACT_EVENT_COMMIT_SUB && wrote_level == level)
+		wrote_level = level - 1;
+	else if (event == SUBXACT_EVENT_ABORT_SUB && wrote_level >= level)
+		wrote_level = 0;
+}
+
+/* ll_durability_init defines the setting and listens to transactions. */
+void
+ll_durability_init(void)
+{
+	DefineCustomBoolVariable("limitledger.durability_required",
+							 "Flushes every ledger commit, whatever synchronous_commit says.",
+							 "Off: the session's synchronous_commit decides, and an acknowledged call may be lost in a crash.",
+							 &durability_required, true, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+	RegisterXactCallback(on_transaction, NULL);
+	RegisterSubXactCallback(on_subtransaction, NULL);
+}
+
+/* ll_durability_wrote notes that this transaction has written to the ledger. */
+void
+ll_durability_wrote(void)
+{
+	int			level = GetCurrentTransactionNestLevel();
+
+	if (wrote_level == 0 || level < wrote_level)
+		wrote_level = level;
+}

@@ -1,0 +1,11 @@
+/*
+ * durability.h
+ *	  What a transaction owes once it has written to the ledger (F4, F5).
+ */
+#ifndef LL_STORE_DURABILITY_H
+#define LL_STORE_DURABILITY_H
+
+extern void ll_durability_init(void);
+extern void ll_durability_wrote(void);
+
+#endif							/* LL_STORE_DURABILITY_H */

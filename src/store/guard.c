@@ -1,0 +1,236 @@
+/*
+ * guard.c
+ *	  Row triggers: they refuse what no call does, whoever tries (C3).
+ *
+ * The calls of this extension never trip them.  They are the fourth guard of
+ * one identity, after the decision, the check before the write and the CHECK
+ * constraint, and the only one that sees a movement rather than a row.
+ * Loading rows (COPY, a restore) is not a movement and is let through;
+ * verify_conservation() judges what was loaded.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "columns.h"
+#include "commands/trigger.h"
+#include "core/transition.h"
+#include "errors.h"
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/inval.h"
+#include "utils/rel.h"
+
+PG_FUNCTION_INFO_V1(limitledger_guard_head);
+PG_FUNCTION_INFO_V1(limitledger_guard_closed);
+PG_FUNCTION_INFO_V1(limitledger_guard_reservation);
+PG_FUNCTION_INFO_V1(limitledger_guard_bound);
+PG_FUNCTION_INFO_V1(limitledger_policy_changed);
+
+/* The row before and after. */
+typedef struct Movement
+{
+	TupleDesc	desc;
+	Datum	   *was;
+	Datum	   *is;
+	bool	   *was_null;
+	bool	   *is_null;
+} Movement;
+
+static void pg_attribute_noreturn()
+refuse(Relation relation, const char *rule, const char *what)
+{
+	ereport(ERROR,
+			(errcode(LL_ERRCODE_MOVEMENT),
+			 errmsg("limitledger: %s", what),
+			 errdetail("Rule %s guards table \"%s\".", rule, RelationGetRelationName(relation)),
+			 errhint("Change the ledger through its functions only.")));
+}
+
+/* begin checks how the trigger was fired and takes both rows apart. */
+static void
+begin(FunctionCallInfo fcinfo, Movement *m)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	int			natts;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("a guard of limitledger must be called as a trigger")));
+	if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+		refuse(trigger->tg_relation, "C3", "rows of the ledger are not deleted");
+
+	m->desc = RelationGetDescr(trigger->tg_relation);
+	natts = m->desc->natts;
+	m->was = palloc(sizeof(Datum) * natts * 2);
+	m->is = m->was + natts;
+	m->was_null = palloc(sizeof(bool) * natts * 2);
+	m->is_null = m->was_null + natts;
+	heap_deform_tuple(trigger->tg_trigtuple, m->desc, m->was, m->was_null);
+	heap_deform_tuple(trigger->tg_newtuple, m->desc, m->is, m->is_null);
+}
+
+static bool
+same(const Movement *m, int column)
+{
+	Form_pg_attribute attribute = TupleDescAttr(m->desc, column);
+
+	if (m->was_null[column] || m->is_null[column])
+		return m->was_null[column] == m->is_null[column];
+	return datum_image_eq(m->was[column], m->is[column], attribute->attbyval, attribute->attlen);
+}
+
+static bool
+all_same(const Movement *m, const int *columns, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (!same(m, columns[i]))
+			return false;
+	return true;
+}
+
+static bool
+falls(const Movement *m, int column)
+{
+	return DatumGetInt64(m->is[column]) < DatumGetInt64(m->was[column]);
+}
+
+static bool
+any_falls(const Movement *m, const int *columns, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (falls(m, columns[i]))
+			return true;
+	return false;
+}
+
+#define SAME(m, ...) \
+	all_same((m), (const int[]) {__VA_ARGS__}, lengthof(((const int[]) {__VA_ARGS__})))
+#define ANY_FALLS(m, ...) \
+	any_falls((m), (const int[]) {__VA_ARGS__}, lengthof(((const int[]) {__VA_ARGS__})))
+
+/* the counters of one budget that never fall */
+static bool
+counter_falls(const Movement *m)
+{
+	return ANY_FALLS(m, LL_BUDGET_SPENT, LL_BUDGET_OVERDRAFT_ISSUED, LL_BUDGET_OVERDRAFT_REPAID,
+					 LL_BUDGET_RETIRED_FOR_EMERGENCY, LL_BUDGET_BURNED, LL_BUDGET_PURGED_SPENT);
+}
+
+/*
+ * limitledger_guard_head: within one budget its opening stays and its counters
+ * never fall; the next budget follows the one before, and is not older.
+ */
+Datum
+limitledger_guard_head(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Movement	m;
+
+	begin(fcinfo, &m);
+	if (!SAME(&m, LL_BUDGET_SUBJECT, LL_BUDGET_ROUTE))
+		refuse(trigger->tg_relation, "C3", "the identity of a budget does not change");
+	if (ANY_FALLS(&m, LL_HEAD_SEEN_AT, LL_HEAD_ACCRUED_AT))
+		refuse(trigger->tg_relation, "A3", "the time of a pair does not go back");
+	if (SAME(&m, LL_BUDGET_GENERATION, LL_BUDGET_EPOCH))
+	{
+		if (!SAME(&m, LL_BUDGET_OPENED_AT, LL_BUDGET_LINE, LL_BUDGET_WHOLE, LL_BUDGET_CARRIED,
+				  LL_BUDGET_OPENING, LL_BUDGET_FOLLOWS_GENERATION, LL_BUDGET_FOLLOWS_EPOCH))
+			refuse(trigger->tg_relation, "C3", "the opening of a budget does not change");
+		if (counter_falls(&m))
+			refuse(trigger->tg_relation, "C3", "what was spent, issued, repaid or retired does not fall");
+	}
+	else if (ANY_FALLS(&m, LL_BUDGET_GENERATION, LL_BUDGET_OPENED_AT, LL_BUDGET_LINE) ||
+			 m.is_null[LL_BUDGET_FOLLOWS_GENERATION])
+		refuse(trigger->tg_relation, "B5", "a budget follows the one before it");
+	return PointerGetDatum(trigger->tg_newtuple);
+}
+
+/* limitledger_guard_closed: a closed budget only winds up. */
+Datum
+limitledger_guard_closed(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Movement	m;
+
+	begin(fcinfo, &m);
+	if (!SAME(&m, LL_BUDGET_SUBJECT, LL_BUDGET_ROUTE, LL_BUDGET_GENERATION, LL_BUDGET_EPOCH,
+			  LL_BUDGET_OPENED_AT, LL_BUDGET_LINE, LL_BUDGET_WHOLE, LL_BUDGET_CARRIED,
+			  LL_BUDGET_OPENING, LL_BUDGET_DEFICIT, LL_BUDGET_FOLLOWS_GENERATION,
+			  LL_BUDGET_FOLLOWS_EPOCH, LL_CLOSED_CLOSED_AT, LL_CLOSED_CLOSING_AVAILABLE))
+		refuse(trigger->tg_relation, "B5", "a closed budget does not open again");
+	if (counter_falls(&m) || ANY_FALLS(&m, LL_BUDGET_AVAILABLE, LL_BUDGET_MINTED) ||
+		DatumGetInt64(m.is[LL_BUDGET_RESERVED]) > DatumGetInt64(m.was[LL_BUDGET_RESERVED]))
+		refuse(trigger->tg_relation, "C3", "a closed budget only winds up");
+	return PointerGetDatum(trigger->tg_newtuple);
+}
+
+static LLState
+state_of(Relation relation, Datum value)
+{
+	LLState		state = LL_ABSENT;
+
+	if (!ll_state_parse(VARDATA_ANY(DatumGetPointer(value)),
+						VARSIZE_ANY_EXHDR(DatumGetPointer(value)), &state))
+		refuse(relation, "D1", "there is no such state");
+	return state;
+}
+
+/*
+ * limitledger_guard_reservation: identity stays, states move along the
+ * transition table only, and what has ended does not change.
+ */
+Datum
+limitledger_guard_reservation(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Movement	m;
+	LLState		was;
+	LLState		is;
+
+	begin(fcinfo, &m);
+	was = state_of(trigger->tg_relation, m.was[LL_RESERVATION_STATE]);
+	is = state_of(trigger->tg_relation, m.is[LL_RESERVATION_STATE]);
+	if (!SAME(&m, LL_RESERVATION_SUBJECT, LL_RESERVATION_ID, LL_RESERVATION_ROUTE,
+			  LL_RESERVATION_GENERATION, LL_RESERVATION_EPOCH, LL_RESERVATION_ASKED_UNITS,
+			  LL_RESERVATION_DIGEST, LL_RESERVATION_RESERVED_AT))
+		refuse(trigger->tg_relation, "C3", "the identity of a reservation does not change");
+	if (ll_state_terminal(was))
+		refuse(trigger->tg_relation, "C3", "a reservation that has ended does not change");
+	if (was != is && !ll_transition_allows(was, is))
+		refuse(trigger->tg_relation, "D1", "no event moves a reservation so");
+	if (was == is && falls(&m, LL_RESERVATION_EXPIRES_AT))
+		refuse(trigger->tg_relation, "A3", "a deadline does not move earlier");
+	if (!m.was_null[LL_RESERVATION_OPERATION] && !SAME(&m, LL_RESERVATION_OPERATION))
+		refuse(trigger->tg_relation, "D5", "a bound operation does not change");
+	return PointerGetDatum(trigger->tg_newtuple);
+}
+
+/* limitledger_guard_bound: what was bound or recorded stays as it was written. */
+Datum
+limitledger_guard_bound(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Movement	m;
+
+	begin(fcinfo, &m);
+	refuse(trigger->tg_relation, "C3", "a record of the ledger does not change");
+}
+
+/*
+ * limitledger_policy_changed tells every backend, at commit, to look again at
+ * which generations rule (B5).
+ */
+Datum
+limitledger_policy_changed(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("policy_changed must be called as a trigger")));
+	CacheInvalidateRelcache(trigger->tg_relation);
+	return PointerGetDatum(NULL);
+}

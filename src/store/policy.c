@@ -1,0 +1,520 @@
+/*
+ * policy.c
+ *	  Frozen policies, kept per backend.  See policy.h.
+ *
+ * A document never changes, so it may be kept.  What may change is which
+ * generations are active: any write to the policy table tells every backend
+ * (a trigger invalidates the table's relation cache entry).  The news is read
+ * after the pair's lock was taken, and the pair is looked up anew; a publish
+ * that commits later is one that this call came before (B5).
+ *
+ * Within one call memory only grows, since the call holds pointers; it is
+ * given back when the next one begins.
+ */
+#include "postgres.h"
+
+#include "policy.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "columns.h"
+#include "common/hashfn.h"
+#include "core/arith.h"
+#include "errors.h"
+#include "rows.h"
+#include "table.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datetime.h"
+#include "utils/fmgrprotos.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* Pairs that one backend remembers; beyond it forgets them all and starts over. */
+#define PAIRS_KEPT	50000
+
+typedef struct PairKey
+{
+	const char *subject;
+	const char *route;
+	int			subject_length;
+	int			route_length;
+} PairKey;
+
+/* The generations that were ever active over one pair, oldest first. */
+typedef struct PairEntry
+{
+	PairKey		key;
+	int			count;
+	LLPolicyRow **rows;
+} PairEntry;
+
+static struct
+{
+	MemoryContext context;		/* all below */
+	HTAB	   *policies;		/* generation -> LLPolicyRow */
+	HTAB	   *pairs;			/* PairKey -> PairEntry */
+	uint64		version;		/* of the tables that it was read from */
+	bool		stale;			/* a generation was published or moved */
+}			cache;
+
+static bool stale_at_start = false;
+static Oid	policy_relid = InvalidOid;
+
+/* ---- the cache ---------------------------------------------------------- */
+
+static uint32
+hash_pair(const void *key, Size size)
+{
+	const PairKey *k = key;
+
+	return hash_combine(hash_bytes((const unsigned char *) k->subject, k->subject_length),
+						hash_bytes((const unsigned char *) k->route, k->route_length));
+}
+
+static int
+compare_pair(const void *a, const void *b, Size size)
+{
+	const PairKey *x = a;
+	const PairKey *y = b;
+
+	return !(x->subject_length == y->subject_length && x->route_length == y->route_length &&
+			 memcmp(x->subject, y->subject, x->subject_length) == 0 &&
+			 memcmp(x->route, y->route, x->route_length) == 0);
+}
+
+static PairKey
+pair_key(Datum subject, Datum route)
+{
+	PairKey		key;
+
+	key.subject = VARDATA_ANY(DatumGetPointer(subject));
+	key.subject_length = VARSIZE_ANY_EXHDR(DatumGetPointer(subject));
+	key.route = VARDATA_ANY(DatumGetPointer(route));
+	key.route_length = VARSIZE_ANY_EXHDR(DatumGetPointer(route));
+	return key;
+}
+
+static void
+on_relcache(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == policy_relid)
+		cache.stale = stale_at_start = true;
+}
+
+/* ll_policy_init listens to writes of the policy table. */
+void
+ll_policy_init(void)
+{
+	CacheRegisterRelcacheCallback(on_relcache, (Datum) 0);
+}
+
+static HTAB *
+make_pairs(void)
+{
+	HASHCTL		control = {0};
+
+	control.keysize = sizeof(PairKey);
+	control.entrysize = sizeof(PairEntry);
+	control.hash = hash_pair;
+	control.match = compare_pair;
+	control.hcxt = cache.context;
+	return hash_create("limitledger pairs", 256, &control,
+					   HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
+}
+
+/* ll_policy_begin prepares the cache for a call; no pointer of an older one is left. */
+void
+ll_policy_begin(void)
+{
+	HASHCTL		control = {0};
+
+	if (cache.context != NULL && !stale_at_start && cache.version == ll_table_version() &&
+		hash_get_num_entries(cache.pairs) < PAIRS_KEPT)
+		return;
+	if (cache.context == NULL)
+		cache.context = AllocSetContextCreate(TopMemoryContext, "limitledger policies",
+											  ALLOCSET_DEFAULT_SIZES);
+	cache.version = 0;			/* until all is well */
+	cache.stale = stale_at_start = false;
+	MemoryContextReset(cache.context);
+	policy_relid = RelationGetRelid(ll_table(LL_TABLE_POLICY));
+	control.keysize = sizeof(int64);
+	control.entrysize = sizeof(LLPolicyRow);
+	control.hcxt = cache.context;
+	cache.policies = hash_create("limitledger policies", 64, &control,
+								 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	cache.pairs = make_pairs();
+	cache.version = ll_table_version();
+}
+
+/*
+ * ll_policy_changed takes in what other sessions have committed meanwhile.  To
+ * be called after each lock: an open relation alone processes no news.
+ */
+void
+ll_policy_changed(void)
+{
+	AcceptInvalidationMessages();
+	if (cache.stale)
+	{
+		cache.stale = false;
+		cache.pairs = make_pairs();
+	}
+}
+
+/* ---- calendar epochs (A4) ----------------------------------------------- */
+
+#define row_of(periods_)	((LLPolicyRow *) ((char *) (periods_) - offsetof(LLPolicyRow, periods)))
+
+/* local midnight of the period that holds the instant, in the policy's zone */
+static Timestamp
+local_start(const LLPolicyRow *row, TimestampTz instant)
+{
+	Datum		local = DirectFunctionCall2(timestamptz_zone,
+											CStringGetTextDatum(row->time_zone),
+											TimestampTzGetDatum(instant));
+
+	return DatumGetTimestamp(DirectFunctionCall2(timestamp_trunc,
+												 CStringGetTextDatum(row->months ? "month" : "day"),
+												 local));
+}
+
+static TimestampTz
+from_local(const LLPolicyRow *row, Timestamp local)
+{
+	return DatumGetTimestampTz(DirectFunctionCall2(timestamp_zone,
+												   CStringGetTextDatum(row->time_zone),
+												   TimestampGetDatum(local)));
+}
+
+/* n periods after a local start; a local day may have 23 or 25 hours */
+static Timestamp
+local_after(const LLPolicyRow *row, Timestamp local, int64 n)
+{
+	Interval	step = {0};
+
+	if (row->months)
+		step.month = n;
+	else
+		step.day = n;
+	return DatumGetTimestamp(DirectFunctionCall2(timestamp_pl_interval,
+												 TimestampGetDatum(local),
+												 IntervalPGetDatum(&step)));
+}
+
+static LLTime
+calendar_start_of(const LLPeriods *periods, LLTime instant)
+{
+	LLPolicyRow *row = row_of(periods);
+	Timestamp	local;
+
+	if (instant >= row->cached_from && instant < row->cached_to)
+		return row->cached_from;
+	local = local_start(row, instant);
+	row->cached_from = row->cached_to = 0;
+	row->cached_to = from_local(row, local_after(row, local, 1));
+	row->cached_from = from_local(row, local);
+	return row->cached_from;
+}
+
+static LLTime
+calendar_nth_after(const LLPeriods *periods, LLTime epoch, int64_t n)
+{
+	LLPolicyRow *row = row_of(periods);
+
+	if (n > 1000000)
+		return LL_TIME_MAX;
+	return from_local(row, local_after(row, local_start(row, epoch), n));
+}
+
+static int64_t
+calendar_between(const LLPeriods *periods, LLTime from, LLTime to)
+{
+	LLPolicyRow *row = row_of(periods);
+	Timestamp	a = local_start(row, from);
+	Timestamp	b = local_start(row, to);
+	struct pg_tm x;
+	struct pg_tm y;
+	fsec_t		fsec;
+
+	if (!row->months)
+		return (b - a) / USECS_PER_DAY;
+	if (timestamp2tm(a, NULL, &x, &fsec, NULL, NULL) != 0 ||
+		timestamp2tm(b, NULL, &y, &fsec, NULL, NULL) != 0)
+		ll_broken("A4", "an epoch is out of the range of timestamps");
+	return (int64_t) (y.tm_year - x.tm_year) * 12 + (y.tm_mon - x.tm_mon);
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+static LLTime
+duration(TupleTableSlot *slot, int column)
+{
+	Interval   *interval = DatumGetIntervalP(slot->tts_values[column]);
+
+	return interval->time + (int64) interval->day * USECS_PER_DAY;
+}
+
+static bool
+text_is(Datum text, const char *word)
+{
+	size_t		length = strlen(word);
+
+	return VARSIZE_ANY_EXHDR(DatumGetPointer(text)) == length &&
+		memcmp(VARDATA_ANY(DatumGetPointer(text)), word, length) == 0;
+}
+
+static void
+read_periods(LLPolicyRow *row, TupleTableSlot *slot)
+{
+	memset(&row->periods, 0, sizeof(row->periods));
+	row->cached_from = row->cached_to = 0;
+	row->time_zone = NULL;
+	if (!slot->tts_isnull[LL_POLICY_EPOCH_LENGTH])
+	{
+		row->periods.length = duration(slot, LL_POLICY_EPOCH_LENGTH);
+		return;
+	}
+	row->months = text_is(slot->tts_values[LL_POLICY_EPOCH_CALENDAR], "month");
+	row->time_zone = TextDatumGetCString(slot->tts_values[LL_POLICY_EPOCH_TIME_ZONE]);
+	row->periods.calendar = psprintf("%s %s", row->months ? "month" : "day", row->time_zone);
+	row->periods.start_of = calendar_start_of;
+	row->periods.nth_after = calendar_nth_after;
+	row->periods.between = calendar_between;
+}
+
+static void
+read_digests(LLPolicyRow *row, TupleTableSlot *slot)
+{
+	bool	   *nulls;
+
+	deconstruct_array(DatumGetArrayTypeP(slot->tts_values[LL_POLICY_ESTIMATOR_DIGESTS]),
+					  BYTEAOID, -1, false, TYPALIGN_INT, &row->digest, &nulls, &row->digests);
+}
+
+/* remember keeps a row; it is read once, and its stage every time. */
+static LLPolicyRow *
+remember(TupleTableSlot *slot)
+{
+	int64		generation;
+	LLPolicyRow *row;
+	bool		found;
+	MemoryContext old;
+
+	slot_getallattrs(slot);
+	generation = DatumGetInt64(slot->tts_values[LL_POLICY_GENERATION]);
+	row = hash_search(cache.policies, &generation, HASH_ENTER, &found);
+	row->active_at = slot->tts_isnull[LL_POLICY_ACTIVE_AT]
+		? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[LL_POLICY_ACTIVE_AT]);
+	row->draining = !text_is(slot->tts_values[LL_POLICY_STAGE], "active");
+	if (found)
+		return row;
+
+	/* An error below must not leave half a row behind: see ll_policy_begin. */
+	cache.version = 0;
+	old = MemoryContextSwitchTo(cache.context);
+	memset(&row->policy, 0, sizeof(row->policy));
+	row->policy.generation = generation;
+	row->policy.refill = text_is(slot->tts_values[LL_POLICY_REFILL_KIND], "continuous")
+		? LL_REFILL_CONTINUOUS
+		: text_is(slot->tts_values[LL_POLICY_REFILL_KIND], "window")
+		? LL_REFILL_WINDOW : LL_REFILL_NONE;
+	row->policy.cap = DatumGetInt64(slot->tts_values[LL_POLICY_CAP]);
+	row->policy.refill_units = DatumGetInt64(slot->tts_values[LL_POLICY_REFILL_UNITS]);
+	row->policy.refill_interval = duration(slot, LL_POLICY_REFILL_INTERVAL);
+	row->policy.largest_reservation = DatumGetInt64(slot->tts_values[LL_POLICY_LARGEST_RESERVATION]);
+	row->policy.largest_outstanding = slot->tts_isnull[LL_POLICY_LARGEST_OUTSTANDING]
+		? LL_UNITS_MAX : DatumGetInt64(slot->tts_values[LL_POLICY_LARGEST_OUTSTANDING]);
+	row->policy.hard_limit = DatumGetInt64(slot->tts_values[LL_POLICY_HARD_EXECUTION_LIMIT]);
+	row->policy.maximum_overdraft = DatumGetInt64(slot->tts_values[LL_POLICY_MAXIMUM_OVERDRAFT]);
+	row->policy.hold_ttl = duration(slot, LL_POLICY_HOLD_TTL);
+	row->policy.execution_ttl = duration(slot, LL_POLICY_EXECUTION_TTL);
+	row->priority = DatumGetInt32(slot->tts_values[LL_POLICY_PRIORITY]);
+	row->wildcard = text_is(slot->tts_values[LL_POLICY_SUBJECT], "*");
+	row->region = ll_copy_varlena(slot->tts_values[LL_POLICY_REGION]);
+	read_periods(row, slot);
+	read_digests(row, slot);
+	MemoryContextSwitchTo(old);
+	cache.version = ll_table_version();
+	return row;
+}
+
+/* ll_policy_get gives one generation, which a stored row names. */
+LLPolicyRow *
+ll_policy_get(int64 generation)
+{
+	LLPolicyRow *row = hash_search(cache.policies, &generation, HASH_FIND, NULL);
+	ScanKeyData key;
+	Snapshot	snapshot;
+	TupleTableSlot *slot;
+	LLScan	   *scan;
+
+	if (row != NULL)
+		return row;
+	slot = ll_table_slot(LL_TABLE_POLICY);
+	snapshot = ll_snapshot_take();
+	ll_key_int8(&key, 1, generation);
+	scan = ll_scan_begin(LL_INDEX_POLICY, snapshot, &key, 1);
+	if (!ll_scan_next(scan, slot))
+		ll_broken("B1", "the generation of a stored row has no policy");
+	row = remember(slot);
+	ll_scan_end(scan);
+	ll_snapshot_drop(snapshot);
+	return row;
+}
+
+/* ---- which generations rule a pair -------------------------------------- */
+
+/* load_rows appends the activated generations of (route, subject), oldest first. */
+static void
+load_rows(Datum route, Datum subject, Snapshot snapshot, List **rows)
+{
+	ScanKeyData key[2];
+	TupleTableSlot *slot = ll_table_slot(LL_TABLE_POLICY);
+	LLScan	   *scan;
+
+	ll_key_text(&key[0], 1, route);
+	ll_key_text(&key[1], 2, subject);
+	scan = ll_scan_begin(LL_INDEX_POLICY_PAIR, snapshot, key, 2);
+	while (ll_scan_next(scan, slot))
+	{
+		LLPolicyRow *row = remember(slot);
+
+		if (row->active_at != LL_NO_TIME)
+			*rows = lappend(*rows, row);
+	}
+	ll_scan_end(scan);
+}
+
+static int
+by_generation(const ListCell *a, const ListCell *b)
+{
+	const LLPolicyRow *x = lfirst(a);
+	const LLPolicyRow *y = lfirst(b);
+
+	return x->generation < y->generation ? -1 : x->generation > y->generation;
+}
+
+/*
+ * order_reigns keeps those that ever ruled the pair: once an exact policy is
+ * active, wildcard generations pass it by (B2).
+ */
+static List *
+order_reigns(List *rows)
+{
+	List	   *ruled = NIL;
+	bool		exact = false;
+	ListCell   *cell;
+
+	list_sort(rows, by_generation);
+	foreach(cell, rows)
+	{
+		LLPolicyRow *row = lfirst(cell);
+
+		if (row->wildcard && exact)
+			continue;
+		if (!row->wildcard)
+		{
+			/* wildcards that became active later never ruled */
+			while (ruled != NIL && ((LLPolicyRow *) llast(ruled))->wildcard &&
+				   ((LLPolicyRow *) llast(ruled))->active_at >= row->active_at)
+				ruled = list_delete_last(ruled);
+			exact = true;
+		}
+		ruled = lappend(ruled, row);
+	}
+	return ruled;
+}
+
+static PairEntry *
+load_pair(Datum subject, Datum route)
+{
+	Datum		wildcard = CStringGetTextDatum("*");
+	Snapshot	snapshot = ll_snapshot_take();
+	List	   *rows = NIL;
+	PairKey		key = pair_key(subject, route);
+	PairEntry  *entry;
+	ListCell   *cell;
+	bool		found;
+
+	load_rows(route, subject, snapshot, &rows);
+	load_rows(route, wildcard, snapshot, &rows);
+	ll_snapshot_drop(snapshot);
+	rows = order_reigns(rows);
+
+	cache.version = 0;			/* an error here leaves half an entry */
+	entry = hash_search(cache.pairs, &key, HASH_ENTER, &found);
+	entry->key.subject = memcpy(MemoryContextAlloc(cache.context, key.subject_length + 1),
+								key.subject, key.subject_length);
+	entry->key.route = memcpy(MemoryContextAlloc(cache.context, key.route_length + 1),
+							  key.route, key.route_length);
+	entry->rows = MemoryContextAlloc(cache.context,
+									 sizeof(LLPolicyRow *) * Max(list_length(rows), 1));
+	entry->count = 0;
+	foreach(cell, rows)
+		entry->rows[entry->count++] = lfirst(cell);
+	cache.version = ll_table_version();
+	return entry;
+}
+
+/*
+ * ll_policy_reigns tells which generations rule a pair whose head is under
+ * `head_generation` (0: it has no head), from that one to the present one.
+ */
+LLReigns
+ll_policy_reigns(Datum subject, Datum route, int64 head_generation)
+{
+	PairKey		key = pair_key(subject, route);
+	PairEntry  *entry = hash_search(cache.pairs, &key, HASH_FIND, NULL);
+	LLReigns	reigns = {0, NULL, NULL};
+	int			first;
+
+	if (entry == NULL)
+		entry = load_pair(subject, route);
+	if (entry->count == 0 && head_generation == 0)
+		return reigns;
+	first = entry->count;
+	while (first > 0 && entry->rows[first - 1]->generation > head_generation)
+		first--;
+	if (head_generation == 0)	/* the present one alone */
+		first = entry->count - 1;
+
+	reigns.reign = palloc(sizeof(LLReign) * (entry->count - first + 1));
+	if (head_generation != 0)
+	{
+		reigns.ruling = ll_policy_get(head_generation);
+		reigns.reign[reigns.count++] = (LLReign)
+		{
+			&reigns.ruling->policy, &reigns.ruling->periods, reigns.ruling->active_at
+		};
+	}
+	for (; first < entry->count; first++)
+	{
+		reigns.ruling = entry->rows[first];
+		reigns.reign[reigns.count++] = (LLReign)
+		{
+			&reigns.ruling->policy, &reigns.ruling->periods, reigns.ruling->active_at
+		};
+	}
+	return reigns;
+}
+
+/* ll_policy_in_region tells whether a call from this region is meant (B2). */
+bool
+ll_policy_in_region(const LLPolicyRow *row, Datum region)
+{
+	return text_is(row->region, "*") || (region != 0 && ll_bytes_equal(row->region, region));
+}
+
+/* ll_policy_accepts tells whether the estimator is one of the accepted ones (B2). */
+bool
+ll_policy_accepts(const LLPolicyRow *row, Datum estimator_digest)
+{
+	for (int i = 0; i < row->digests; i++)
+		if (estimator_digest != 0 && ll_bytes_equal(row->digest[i], estimator_digest))
+			return true;
+	return row->digests == 0;
+}

@@ -1,0 +1,547 @@
+/*
+ * rows.c
+ *	  Rows <-> structs.  See rows.h.
+ */
+#include "postgres.h"
+
+#include "rows.h"
+
+#include "access/stratnum.h"
+#include "access/tableam.h"
+#include "columns.h"
+#include "errors.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/fmgrprotos.h"
+#include "utils/snapmgr.h"
+
+/* ll_text_compare orders texts byte for byte (A1). */
+int
+ll_text_compare(Datum a, Datum b)
+{
+	int			la = VARSIZE_ANY_EXHDR(DatumGetPointer(a));
+	int			lb = VARSIZE_ANY_EXHDR(DatumGetPointer(b));
+	int			order = memcmp(VARDATA_ANY(DatumGetPointer(a)),
+							   VARDATA_ANY(DatumGetPointer(b)), Min(la, lb));
+
+	return order != 0 ? order : la - lb;
+}
+
+/* ll_bytes_equal compares two texts or byteas. */
+bool
+ll_bytes_equal(Datum a, Datum b)
+{
+	return ll_text_compare(a, b) == 0;
+}
+
+/* ll_copy_varlena copies a value out of a slot that is about to change. */
+Datum
+ll_copy_varlena(Datum value)
+{
+	return value == 0 ? 0 : datumCopy(value, false, -1);
+}
+
+/* the row that a scan over a unique key finds, if any */
+static bool
+find(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys, TupleTableSlot *slot)
+{
+	LLScan	   *scan = ll_scan_begin(index, snapshot, keys, nkeys);
+	bool		found = ll_scan_next(scan, slot);
+
+	ll_scan_end(scan);
+	return found;
+}
+
+static int64
+int8_of(TupleTableSlot *slot, int column)
+{
+	return DatumGetInt64(slot->tts_values[column]);
+}
+
+/* a nullable instant */
+static TimestampTz
+time_of(TupleTableSlot *slot, int column)
+{
+	return slot->tts_isnull[column] ? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[column]);
+}
+
+/* a nullable text or bytea */
+static Datum
+varlena_of(TupleTableSlot *slot, int column)
+{
+	return slot->tts_isnull[column] ? (Datum) 0 : slot->tts_values[column];
+}
+
+static void
+put_time(Datum *values, bool *nulls, int column, TimestampTz at)
+{
+	nulls[column] = at == LL_NO_TIME;
+	values[column] = TimestampTzGetDatum(at);
+}
+
+static void
+put_varlena(Datum *values, bool *nulls, int column, Datum value)
+{
+	nulls[column] = value == 0;
+	values[column] = value;
+}
+
+/* ---- budgets ------------------------------------------------------------ */
+
+static void
+read_budget(TupleTableSlot *slot, LLBudget *b, LLLineage *lineage)
+{
+	slot_getallattrs(slot);
+	b->generation = int8_of(slot, LL_BUDGET_GENERATION);
+	b->epoch = int8_of(slot, LL_BUDGET_EPOCH);
+	b->line = int8_of(slot, LL_BUDGET_LINE);
+	b->whole = DatumGetBool(slot->tts_values[LL_BUDGET_WHOLE]);
+	b->carried = int8_of(slot, LL_BUDGET_CARRIED);
+	b->deficit = int8_of(slot, LL_BUDGET_DEFICIT);
+	b->opening = int8_of(slot, LL_BUDGET_OPENING);
+	b->minted = int8_of(slot, LL_BUDGET_MINTED);
+	b->overdraft_issued = int8_of(slot, LL_BUDGET_OVERDRAFT_ISSUED);
+	b->available = int8_of(slot, LL_BUDGET_AVAILABLE);
+	b->reserved = int8_of(slot, LL_BUDGET_RESERVED);
+	b->spent = int8_of(slot, LL_BUDGET_SPENT);
+	b->retired_for_emergency = int8_of(slot, LL_BUDGET_RETIRED_FOR_EMERGENCY);
+	b->overdraft_repaid = int8_of(slot, LL_BUDGET_OVERDRAFT_REPAID);
+	b->burned = int8_of(slot, LL_BUDGET_BURNED);
+	b->purged_spent = int8_of(slot, LL_BUDGET_PURGED_SPENT);
+
+	lineage->opened_at = int8_of(slot, LL_BUDGET_OPENED_AT);
+	lineage->follows = !slot->tts_isnull[LL_BUDGET_FOLLOWS_GENERATION];
+	lineage->follows_generation = lineage->follows ? int8_of(slot, LL_BUDGET_FOLLOWS_GENERATION) : 0;
+	lineage->follows_epoch = lineage->follows ? int8_of(slot, LL_BUDGET_FOLLOWS_EPOCH) : 0;
+}
+
+static void
+put_budget(Datum *values, bool *nulls, const LLHead *head, const LLBudget *b,
+		   const LLLineage *lineage)
+{
+	memset(nulls, false, LL_BUDGET_NATTS * sizeof(bool));
+	values[LL_BUDGET_SUBJECT] = head->subject;
+	values[LL_BUDGET_ROUTE] = head->route;
+	values[LL_BUDGET_GENERATION] = Int64GetDatum(b->generation);
+	values[LL_BUDGET_EPOCH] = TimestampTzGetDatum(b->epoch);
+	values[LL_BUDGET_OPENED_AT] = TimestampTzGetDatum(lineage->opened_at);
+	values[LL_BUDGET_LINE] = Int64GetDatum(b->line);
+	values[LL_BUDGET_WHOLE] = BoolGetDatum(b->whole);
+	nulls[LL_BUDGET_FOLLOWS_GENERATION] = !lineage->follows;
+	values[LL_BUDGET_FOLLOWS_GENERATION] = Int64GetDatum(lineage->follows_generation);
+	nulls[LL_BUDGET_FOLLOWS_EPOCH] = !lineage->follows;
+	values[LL_BUDGET_FOLLOWS_EPOCH] = TimestampTzGetDatum(lineage->follows_epoch);
+	values[LL_BUDGET_CARRIED] = Int64GetDatum(b->carried);
+	values[LL_BUDGET_DEFICIT] = Int64GetDatum(b->deficit);
+	values[LL_BUDGET_OPENING] = Int64GetDatum(b->opening);
+	values[LL_BUDGET_MINTED] = Int64GetDatum(b->minted);
+	values[LL_BUDGET_OVERDRAFT_ISSUED] = Int64GetDatum(b->overdraft_issued);
+	values[LL_BUDGET_AVAILABLE] = Int64GetDatum(b->available);
+	values[LL_BUDGET_RESERVED] = Int64GetDatum(b->reserved);
+	values[LL_BUDGET_SPENT] = Int64GetDatum(b->spent);
+	values[LL_BUDGET_RETIRED_FOR_EMERGENCY] = Int64GetDatum(b->retired_for_emergency);
+	values[LL_BUDGET_OVERDRAFT_REPAID] = Int64GetDatum(b->overdraft_repaid);
+	values[LL_BUDGET_BURNED] = Int64GetDatum(b->burned);
+	values[LL_BUDGET_PURGED_SPENT] = Int64GetDatum(b->purged_spent);
+}
+
+static void
+read_head(LLHead *head)
+{
+	TupleTableSlot *slot = head->slot;
+
+	memset(&head->pair, 0, sizeof(head->pair));
+	read_budget(slot, &head->pair.head, &head->lineage);
+	head->pair.older_debt = int8_of(slot, LL_HEAD_OLDER_DEBT);
+	head->pair.older_reserved = int8_of(slot, LL_HEAD_OLDER_RESERVED);
+	head->pair.remainder = int8_of(slot, LL_HEAD_REMAINDER);
+	head->pair.seen_at = int8_of(slot, LL_HEAD_SEEN_AT);
+	head->pair.accrued_at = int8_of(slot, LL_HEAD_ACCRUED_AT);
+	head->frozen_at = time_of(slot, LL_HEAD_FROZEN_AT);
+	head->frozen_reason = varlena_of(slot, LL_HEAD_FROZEN_REASON);
+	head->pair.frozen = head->frozen_at != LL_NO_TIME;
+	head->exists = true;
+}
+
+static void
+put_head(Datum *values, bool *nulls, const LLHead *head)
+{
+	put_budget(values, nulls, head, &head->pair.head, &head->lineage);
+	nulls[LL_HEAD_OLDER_DEBT] = false;
+	values[LL_HEAD_OLDER_DEBT] = Int64GetDatum(head->pair.older_debt);
+	nulls[LL_HEAD_OLDER_RESERVED] = false;
+	values[LL_HEAD_OLDER_RESERVED] = Int64GetDatum(head->pair.older_reserved);
+	nulls[LL_HEAD_REMAINDER] = false;
+	values[LL_HEAD_REMAINDER] = Int64GetDatum(head->pair.remainder);
+	put_time(values, nulls, LL_HEAD_SEEN_AT, head->pair.seen_at);
+	put_time(values, nulls, LL_HEAD_ACCRUED_AT, head->pair.accrued_at);
+	put_time(values, nulls, LL_HEAD_FROZEN_AT, head->frozen_at);
+	put_varlena(values, nulls, LL_HEAD_FROZEN_REASON, head->frozen_reason);
+}
+
+/* ll_head_peek reads the head of (subject, route) without a lock. */
+bool
+ll_head_peek(LLHead *head, Snapshot snapshot)
+{
+	ScanKeyData key[2];
+
+	if (head->slot == NULL)
+		head->slot = ll_table_slot(LL_TABLE_HEAD);
+	ll_key_text(&key[0], 1, head->subject);
+	ll_key_text(&key[1], 2, head->route);
+	head->exists = find(LL_INDEX_HEAD, snapshot, key, 2, head->slot);
+	if (head->exists)
+		read_head(head);
+	return head->exists;
+}
+
+/* ll_head_lock locks the head that a peek has found, and reads what it locked. */
+LLLock
+ll_head_lock(LLHead *head, Snapshot snapshot, LockWaitPolicy policy)
+{
+	LLLock		lock = ll_row_lock(LL_TABLE_HEAD, head->slot, snapshot, policy, &head->moved);
+
+	if (lock == LL_LOCK_TAKEN && head->moved)
+		read_head(head);
+	return lock;
+}
+
+/* ll_head_insert makes a pair's first row; false if somebody else just did. */
+bool
+ll_head_insert(const LLHead *head)
+{
+	Datum		values[LL_HEAD_NATTS];
+	bool		nulls[LL_HEAD_NATTS];
+
+	put_head(values, nulls, head);
+	return ll_row_insert(LL_TABLE_HEAD, values, nulls, NULL);
+}
+
+void
+ll_head_update(const LLHead *head)
+{
+	Datum		values[LL_HEAD_NATTS];
+	bool		nulls[LL_HEAD_NATTS];
+
+	put_head(values, nulls, head);
+	ll_row_update(LL_TABLE_HEAD, head->slot, values, nulls);
+}
+
+static void
+read_closed(LLClosed *closed)
+{
+	TupleTableSlot *slot = closed->slot;
+
+	read_budget(slot, &closed->budget, &closed->lineage);
+	closed->closed_at = int8_of(slot, LL_CLOSED_CLOSED_AT);
+	closed->closing_available = int8_of(slot, LL_CLOSED_CLOSING_AVAILABLE);
+	closed->dirty = false;
+}
+
+static void
+put_closed(Datum *values, bool *nulls, const LLHead *head, const LLClosed *closed)
+{
+	put_budget(values, nulls, head, &closed->budget, &closed->lineage);
+	put_time(values, nulls, LL_CLOSED_CLOSED_AT, closed->closed_at);
+	nulls[LL_CLOSED_CLOSING_AVAILABLE] = false;
+	values[LL_CLOSED_CLOSING_AVAILABLE] = Int64GetDatum(closed->closing_available);
+}
+
+/*
+ * ll_closed_lock locks one closed budget of a pair whose head is locked, so it
+ * never waits for another call of ours.
+ */
+bool
+ll_closed_lock(const LLHead *head, int64 generation, TimestampTz epoch, LLClosed *closed)
+{
+	ScanKeyData key[4];
+	Snapshot	snapshot = ll_snapshot_take();
+	bool		found;
+
+	closed->slot = ll_table_slot(LL_TABLE_CLOSED);
+	ll_key_text(&key[0], 1, head->subject);
+	ll_key_text(&key[1], 2, head->route);
+	ll_key_int8(&key[2], 3, generation);
+	ll_key_time(&key[3], 4, BTEqualStrategyNumber, epoch);
+	found = find(LL_INDEX_CLOSED, snapshot, key, 4, closed->slot) &&
+		ll_row_lock(LL_TABLE_CLOSED, closed->slot, snapshot, LockWaitBlock, NULL) == LL_LOCK_TAKEN;
+	ll_snapshot_drop(snapshot);
+	if (found)
+		read_closed(closed);
+	return found;
+}
+
+/* ll_closed_debtors_lock locks the pair's closed budgets that owe, oldest first (E2). */
+List *
+ll_closed_debtors_lock(const LLHead *head)
+{
+	ScanKeyData key[2];
+	Snapshot	snapshot = ll_snapshot_take();
+	List	   *debtors = NIL;
+	LLScan	   *scan;
+	bool		more = true;
+
+	ll_key_text(&key[0], 1, head->subject);
+	ll_key_text(&key[1], 2, head->route);
+	scan = ll_scan_begin(LL_INDEX_CLOSED_DEBT, snapshot, key, 2);
+	while (more)
+	{
+		LLClosed   *closed = palloc0(sizeof(LLClosed));
+
+		closed->slot = ll_table_slot(LL_TABLE_CLOSED);
+		more = ll_scan_next(scan, closed->slot);
+		if (more && ll_row_lock(LL_TABLE_CLOSED, closed->slot, snapshot, LockWaitBlock, NULL) == LL_LOCK_TAKEN)
+		{
+			read_closed(closed);
+			debtors = lappend(debtors, closed);
+		}
+	}
+	ll_scan_end(scan);
+	ll_snapshot_drop(snapshot);
+	return debtors;
+}
+
+void
+ll_closed_insert(const LLHead *head, const LLClosed *closed)
+{
+	Datum		values[LL_CLOSED_NATTS];
+	bool		nulls[LL_CLOSED_NATTS];
+
+	put_closed(values, nulls, head, closed);
+	if (!ll_row_insert(LL_TABLE_CLOSED, values, nulls, NULL))
+		ll_broken("B5", "a budget that closes was closed before");
+}
+
+void
+ll_closed_update(const LLHead *head, const LLClosed *closed)
+{
+	Datum		values[LL_CLOSED_NATTS];
+	bool		nulls[LL_CLOSED_NATTS];
+
+	put_closed(values, nulls, head, closed);
+	ll_row_update(LL_TABLE_CLOSED, closed->slot, values, nulls);
+}
+
+/* ---- reservations ------------------------------------------------------- */
+
+/* ll_reservation_read fills the struct from its slot. */
+void
+ll_reservation_read(LLReservationRow *row)
+{
+	TupleTableSlot *slot = row->slot;
+	Datum		state;
+
+	slot_getallattrs(slot);
+	row->subject = slot->tts_values[LL_RESERVATION_SUBJECT];
+	row->id = slot->tts_values[LL_RESERVATION_ID];
+	row->route = varlena_of(slot, LL_RESERVATION_ROUTE);
+	row->generation = row->route ? int8_of(slot, LL_RESERVATION_GENERATION) : 0;
+	row->epoch = time_of(slot, LL_RESERVATION_EPOCH);
+	state = slot->tts_values[LL_RESERVATION_STATE];
+	if (!ll_state_parse(VARDATA_ANY(DatumGetPointer(state)),
+						VARSIZE_ANY_EXHDR(DatumGetPointer(state)), &row->state.state))
+		ll_broken("D1", "a stored reservation has a state that the table does not know");
+	row->asked_units = row->route ? int8_of(slot, LL_RESERVATION_ASKED_UNITS) : 0;
+	row->state.reserved_units = int8_of(slot, LL_RESERVATION_RESERVED_UNITS);
+	row->state.actual_units = slot->tts_isnull[LL_RESERVATION_ACTUAL_UNITS]
+		? 0 : int8_of(slot, LL_RESERVATION_ACTUAL_UNITS);
+	row->state.excess_units = int8_of(slot, LL_RESERVATION_EXCESS_UNITS);
+	row->state.overdraft_units = 0;
+	row->state.expires_at = int8_of(slot, LL_RESERVATION_EXPIRES_AT);
+	row->digest = slot->tts_values[LL_RESERVATION_DIGEST];
+	row->operation = varlena_of(slot, LL_RESERVATION_OPERATION);
+	row->priority = DatumGetInt32(slot->tts_values[LL_RESERVATION_PRIORITY]);
+	row->reserved_at = int8_of(slot, LL_RESERVATION_RESERVED_AT);
+	row->started_at = time_of(slot, LL_RESERVATION_STARTED_AT);
+	row->unknown_at = time_of(slot, LL_RESERVATION_UNKNOWN_AT);
+	row->ended_at = time_of(slot, LL_RESERVATION_ENDED_AT);
+	row->excess_generation = slot->tts_isnull[LL_RESERVATION_EXCESS_GENERATION]
+		? 0 : int8_of(slot, LL_RESERVATION_EXCESS_GENERATION);
+	row->excess_epoch = time_of(slot, LL_RESERVATION_EXCESS_EPOCH);
+	row->receipt_digest = varlena_of(slot, LL_RESERVATION_RECEIPT_DIGEST);
+	row->receipt_source = varlena_of(slot, LL_RESERVATION_RECEIPT_SOURCE);
+}
+
+static void
+put_reservation(Datum *values, bool *nulls, const LLReservationRow *row)
+{
+	LLState		state = row->state.state;
+	bool		settled = state == LL_SETTLED || state == LL_SETTLED_WITH_DEBT;
+
+	memset(nulls, false, LL_RESERVATION_NATTS * sizeof(bool));
+	values[LL_RESERVATION_SUBJECT] = row->subject;
+	values[LL_RESERVATION_ID] = row->id;
+	put_varlena(values, nulls, LL_RESERVATION_ROUTE, row->route);
+	nulls[LL_RESERVATION_GENERATION] = row->route == 0;
+	values[LL_RESERVATION_GENERATION] = Int64GetDatum(row->generation);
+	nulls[LL_RESERVATION_EPOCH] = row->route == 0;
+	values[LL_RESERVATION_EPOCH] = TimestampTzGetDatum(row->epoch);
+	values[LL_RESERVATION_STATE] = CStringGetTextDatum(ll_state_name(state));
+	nulls[LL_RESERVATION_ASKED_UNITS] = row->route == 0;
+	values[LL_RESERVATION_ASKED_UNITS] = Int64GetDatum(row->asked_units);
+	values[LL_RESERVATION_RESERVED_UNITS] = Int64GetDatum(row->state.reserved_units);
+	nulls[LL_RESERVATION_ACTUAL_UNITS] = !settled;
+	values[LL_RESERVATION_ACTUAL_UNITS] = Int64GetDatum(row->state.actual_units);
+	values[LL_RESERVATION_DIGEST] = row->digest;
+	put_varlena(values, nulls, LL_RESERVATION_OPERATION, row->operation);
+	values[LL_RESERVATION_PRIORITY] = Int32GetDatum(row->priority);
+	values[LL_RESERVATION_EXPIRES_AT] = TimestampTzGetDatum(row->state.expires_at);
+	values[LL_RESERVATION_RESERVED_AT] = TimestampTzGetDatum(row->reserved_at);
+	put_time(values, nulls, LL_RESERVATION_STARTED_AT, row->started_at);
+	put_time(values, nulls, LL_RESERVATION_UNKNOWN_AT, row->unknown_at);
+	put_time(values, nulls, LL_RESERVATION_ENDED_AT, row->ended_at);
+	values[LL_RESERVATION_EXCESS_UNITS] = Int64GetDatum(row->state.excess_units);
+	nulls[LL_RESERVATION_EXCESS_GENERATION] = row->state.excess_units == 0;
+	values[LL_RESERVATION_EXCESS_GENERATION] = Int64GetDatum(row->excess_generation);
+	nulls[LL_RESERVATION_EXCESS_EPOCH] = row->state.excess_units == 0;
+	values[LL_RESERVATION_EXCESS_EPOCH] = TimestampTzGetDatum(row->excess_epoch);
+	put_varlena(values, nulls, LL_RESERVATION_RECEIPT_DIGEST, row->receipt_digest);
+	put_varlena(values, nulls, LL_RESERVATION_RECEIPT_SOURCE, row->receipt_source);
+}
+
+/* ll_reservation_peek reads a reservation without a lock. */
+bool
+ll_reservation_peek(LLReservationRow *row, Datum subject, Datum id, Snapshot snapshot)
+{
+	ScanKeyData key[2];
+
+	if (row->slot == NULL)
+		row->slot = ll_table_slot(LL_TABLE_RESERVATION);
+	ll_key_text(&key[0], 1, subject);
+	ll_key_text(&key[1], 2, id);
+	if (!find(LL_INDEX_RESERVATION, snapshot, key, 2, row->slot))
+		return false;
+	ll_reservation_read(row);
+	return true;
+}
+
+/*
+ * ll_reservation_in_flight tells whether a transaction that has not ended
+ * holds a row under this id: the original of a retry, perhaps (D3).
+ */
+bool
+ll_reservation_in_flight(Datum subject, Datum id)
+{
+	SnapshotData dirty;
+	LLReservationRow row = {0};
+
+	InitDirtySnapshot(dirty);
+	return ll_reservation_peek(&row, subject, id, &dirty) &&
+		(TransactionIdIsValid(dirty.xmin) || TransactionIdIsValid(dirty.xmax));
+}
+
+/* ll_reservation_lock locks a row that was found, and reads what it locked. */
+LLLock
+ll_reservation_lock(LLReservationRow *row, Snapshot snapshot, LockWaitPolicy policy)
+{
+	bool		moved;
+	LLLock		lock = ll_row_lock(LL_TABLE_RESERVATION, row->slot, snapshot, policy, &moved);
+
+	if (lock == LL_LOCK_TAKEN)
+		ll_reservation_read(row);
+	return lock;
+}
+
+/* ll_reservation_insert writes a new row; false if the id is taken. */
+bool
+ll_reservation_insert(const LLReservationRow *row)
+{
+	Datum		values[LL_RESERVATION_NATTS];
+	bool		nulls[LL_RESERVATION_NATTS];
+
+	put_reservation(values, nulls, row);
+	return ll_row_insert(LL_TABLE_RESERVATION, values, nulls, NULL);
+}
+
+void
+ll_reservation_update(const LLReservationRow *row)
+{
+	Datum		values[LL_RESERVATION_NATTS];
+	bool		nulls[LL_RESERVATION_NATTS];
+
+	put_reservation(values, nulls, row);
+	ll_row_update(LL_TABLE_RESERVATION, row->slot, values, nulls);
+}
+
+/* ll_due_begin scans rows of one open state whose time is up, over all pairs. */
+LLScan *
+ll_due_begin(LLState state, TimestampTz until, Snapshot snapshot)
+{
+	ScanKeyData key[2];
+
+	ll_key_text(&key[0], 1, CStringGetTextDatum(ll_state_name(state)));
+	ll_key_time(&key[1], 2, BTLessEqualStrategyNumber, until);
+	return ll_scan_begin(LL_INDEX_DUE, snapshot, key, 2);
+}
+
+/* ll_pair_due_begin scans RESERVED and EXPIRING rows of one pair. */
+LLScan *
+ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot)
+{
+	ScanKeyData key[3];
+
+	ll_key_text(&key[0], 1, head->subject);
+	ll_key_text(&key[1], 2, head->route);
+	ll_key_time(&key[2], 3, BTLessEqualStrategyNumber, until);
+	return ll_scan_begin(LL_INDEX_PAIR_DUE, snapshot, key, 3);
+}
+
+/* ---- operations --------------------------------------------------------- */
+
+/* ll_operation_peek tells what an operation is bound to. */
+bool
+ll_operation_peek(Datum subject, Datum id, Datum *reservation, Snapshot snapshot)
+{
+	ScanKeyData key[2];
+	TupleTableSlot *slot = ll_table_slot(LL_TABLE_OPERATION);
+
+	ll_key_text(&key[0], 1, subject);
+	ll_key_text(&key[1], 2, id);
+	if (!find(LL_INDEX_OPERATION, snapshot, key, 2, slot))
+		return false;
+	slot_getallattrs(slot);
+	*reservation = slot->tts_values[LL_OPERATION_RESERVATION];
+	return true;
+}
+
+/* ll_operation_insert binds an operation; false if it is bound already. */
+bool
+ll_operation_insert(Datum subject, Datum id, Datum reservation, TimestampTz at,
+					ItemPointer tid)
+{
+	Datum		values[LL_OPERATION_NATTS];
+	bool		nulls[LL_OPERATION_NATTS] = {false};
+
+	values[LL_OPERATION_SUBJECT] = subject;
+	values[LL_OPERATION_ID] = id;
+	values[LL_OPERATION_RESERVATION] = reservation;
+	values[LL_OPERATION_BOUND_AT] = TimestampTzGetDatum(at);
+	return ll_row_insert(LL_TABLE_OPERATION, values, nulls, tid);
+}
+
+/* ll_operation_forget takes back a binding of this very call. */
+void
+ll_operation_forget(ItemPointer tid)
+{
+	ll_row_forget(LL_TABLE_OPERATION, tid);
+}
+
+/* ---- operators' actions ------------------------------------------------- */
+
+/* ll_action_insert records what an operator did, and why. */
+void
+ll_action_insert(TimestampTz at, const char *action, Datum subject, Datum route, Datum reason)
+{
+	Datum		values[LL_ACTION_NATTS];
+	bool		nulls[LL_ACTION_NATTS] = {false};
+
+	values[LL_ACTION_ID] = DirectFunctionCall1(gen_random_uuid, (Datum) 0);
+	values[LL_ACTION_ACTED_AT] = TimestampTzGetDatum(at);
+	values[LL_ACTION_ACTOR] = CStringGetTextDatum(GetUserNameFromId(GetUserId(), false));
+	values[LL_ACTION_ACTION] = CStringGetTextDatum(action);
+	values[LL_ACTION_SUBJECT] = subject;
+	values[LL_ACTION_ROUTE] = route;
+	values[LL_ACTION_REASON] = reason;
+	(void) ll_row_insert(LL_TABLE_ACTION, values, nulls, NULL);
+}

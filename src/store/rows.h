@@ -1,0 +1,108 @@
+/*
+ * rows.h
+ *	  Rows <-> structs.
+ *
+ * A row to decide on is handed out only after its lock was taken; the *_peek
+ * functions read without one and say so in their name.  Nothing here decides.
+ */
+#ifndef LL_STORE_ROWS_H
+#define LL_STORE_ROWS_H
+
+#include "postgres.h"
+
+#include "core/core.h"
+#include "nodes/pg_list.h"
+#include "table.h"
+#include "utils/timestamp.h"
+
+#define LL_NO_TIME	DT_NOBEGIN
+
+/* A budget beside its numbers: where it belongs and what it followed. */
+typedef struct LLLineage
+{
+	TimestampTz opened_at;
+	bool		follows;
+	int64		follows_generation;
+	TimestampTz follows_epoch;
+} LLLineage;
+
+/* The head of a pair (F1). */
+typedef struct LLHead
+{
+	Datum		subject;
+	Datum		route;
+	LLPair		pair;
+	LLLineage	lineage;
+	TimestampTz frozen_at;
+	Datum		frozen_reason;	/* text, or 0 */
+	TupleTableSlot *slot;		/* the row, if it exists */
+	bool		exists;
+	bool		moved;			/* the lock found another version than the scan */
+} LLHead;
+
+/* A closed budget; slot is NULL while it has no row yet. */
+typedef struct LLClosed
+{
+	LLBudget	budget;
+	LLLineage	lineage;
+	TimestampTz closed_at;
+	LLUnits		closing_available;
+	TupleTableSlot *slot;
+	bool		dirty;
+} LLClosed;
+
+/* One limitReservation.v1. */
+typedef struct LLReservationRow
+{
+	Datum		subject;
+	Datum		id;
+	Datum		route;			/* 0: a fence (D11), which has no budget */
+	int64		generation;
+	TimestampTz epoch;
+	LLReservation state;
+	LLUnits		asked_units;
+	Datum		digest;
+	Datum		operation;		/* text, or 0 */
+	int32		priority;
+	TimestampTz reserved_at;
+	TimestampTz started_at;
+	TimestampTz unknown_at;
+	TimestampTz ended_at;
+	int64		excess_generation;
+	TimestampTz excess_epoch;
+	Datum		receipt_digest; /* bytea, or 0 */
+	Datum		receipt_source; /* text, or 0 */
+	TupleTableSlot *slot;
+} LLReservationRow;
+
+extern int	ll_text_compare(Datum a, Datum b);
+extern bool ll_bytes_equal(Datum a, Datum b);
+extern Datum ll_copy_varlena(Datum value);
+
+extern bool ll_head_peek(LLHead *head, Snapshot snapshot);
+extern LLLock ll_head_lock(LLHead *head, Snapshot snapshot, LockWaitPolicy policy);
+extern bool ll_head_insert(const LLHead *head);
+extern void ll_head_update(const LLHead *head);
+
+extern bool ll_closed_lock(const LLHead *head, int64 generation, TimestampTz epoch, LLClosed *closed);
+extern List *ll_closed_debtors_lock(const LLHead *head);
+extern void ll_closed_insert(const LLHead *head, const LLClosed *closed);
+extern void ll_closed_update(const LLHead *head, const LLClosed *closed);
+
+extern bool ll_reservation_peek(LLReservationRow *row, Datum subject, Datum id, Snapshot snapshot);
+extern bool ll_reservation_in_flight(Datum subject, Datum id);
+extern LLLock ll_reservation_lock(LLReservationRow *row, Snapshot snapshot, LockWaitPolicy policy);
+extern bool ll_reservation_insert(const LLReservationRow *row);
+extern void ll_reservation_update(const LLReservationRow *row);
+extern void ll_reservation_read(LLReservationRow *row);
+extern LLScan *ll_due_begin(LLState state, TimestampTz until, Snapshot snapshot);
+extern LLScan *ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot);
+
+extern bool ll_operation_peek(Datum subject, Datum id, Datum *reservation, Snapshot snapshot);
+extern bool ll_operation_insert(Datum subject, Datum id, Datum reservation, TimestampTz at,
+								ItemPointer tid);
+extern void ll_operation_forget(ItemPointer tid);
+
+extern void ll_action_insert(TimestampTz at, const char *action, Datum subject, Datum route, Datum reason);
+
+#endif							/* LL_STORE_ROWS_H */

@@ -1,0 +1,562 @@
+/*
+ * table.c
+ *	  Executor-level access to the ledger's own tables.  See table.h.
+ *
+ * Lock order is the business of src/ledger; this file never waits but in
+ * ll_row_lock and in ll_row_insert, for a transaction that inserts the same
+ * primary key.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "durability.h"
+#include "columns.h"
+#include "errors.h"
+#include "executor/executor.h"
+#include "storage/lmgr.h"
+#include "table.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+static const struct
+{
+	const char *name;
+	int			natts;
+}			table_shapes[LL_TABLE_COUNT] = {
+	[LL_TABLE_HEAD] = {"head_budget", LL_HEAD_NATTS},
+	[LL_TABLE_CLOSED] = {"closed_budget", LL_CLOSED_NATTS},
+	[LL_TABLE_RESERVATION] = {"reservation", LL_RESERVATION_NATTS},
+	[LL_TABLE_OPERATION] = {"operation", LL_OPERATION_NATTS},
+	[LL_TABLE_POLICY] = {"policy", LL_POLICY_NATTS},
+	[LL_TABLE_ACTION] = {"operator_action", LL_ACTION_NATTS},
+};
+
+static const struct
+{
+	LLTableId	table;
+	const char *name;
+}			index_names[LL_INDEX_COUNT] = {
+	[LL_INDEX_HEAD] = {LL_TABLE_HEAD, "head_budget_pkey"},
+	[LL_INDEX_HEAD_DEBT] = {LL_TABLE_HEAD, "head_budget_debt"},
+	[LL_INDEX_CLOSED] = {LL_TABLE_CLOSED, "closed_budget_pkey"},
+	[LL_INDEX_CLOSED_DEBT] = {LL_TABLE_CLOSED, "closed_budget_debt"},
+	[LL_INDEX_RESERVATION] = {LL_TABLE_RESERVATION, "reservation_pkey"},
+	[LL_INDEX_DUE] = {LL_TABLE_RESERVATION, "reservation_due"},
+	[LL_INDEX_PAIR_DUE] = {LL_TABLE_RESERVATION, "reservation_pair_due"},
+	[LL_INDEX_OPERATION] = {LL_TABLE_OPERATION, "operation_pkey"},
+	[LL_INDEX_POLICY] = {LL_TABLE_POLICY, "policy_pkey"},
+	[LL_INDEX_POLICY_PAIR] = {LL_TABLE_POLICY, "policy_pair"},
+};
+
+/* One table, as this backend knows it; the relation is open during a call. */
+typedef struct LLTable
+{
+	Oid			relid;
+	Relation	relation;		/* NULL: not opened by this call */
+	ResultRelInfo *writer;		/* compiled CHECKs, indexes, triggers; built on first use */
+	int			indexes;
+	Oid		   *index_oids;		/* in the order of writer */
+	List	   *arbiter;		/* the primary key */
+	bool		indexes_open;
+	TupleTableSlot *row;		/* the row to be written, this call */
+} LLTable;
+
+static struct
+{
+	MemoryContext context;		/* all below; NULL: nothing known */
+	EState	   *estate;
+	Oid			schema;
+	LLTable		table[LL_TABLE_COUNT];
+	Oid			index[LL_INDEX_COUNT];
+	MemoryContext call;			/* of the call under way */
+	bool		stale;			/* the relation cache said so */
+	bool		busy;			/* a call is under way */
+	uint64		version;		/* of what is known; others cache against it */
+}			store;
+
+/* ---- what this backend knows -------------------------------------------- */
+
+/*
+ * on_relcache: a table of ours, or all, may have changed.  Only a note: the
+ * call under way holds locks and goes on with what it has.
+ */
+static void
+on_relcache(Datum arg, Oid relid)
+{
+	if (store.context == NULL)
+		return;
+	for (int i = 0; i < LL_TABLE_COUNT && !store.stale; i++)
+		store.stale = relid == InvalidOid || store.table[i].relid == relid;
+}
+
+/* ll_store_init listens to the relation cache. */
+void
+ll_store_init(void)
+{
+	CacheRegisterRelcacheCallback(on_relcache, (Datum) 0);
+}
+
+/* ll_table_version changes whenever table identities are looked up anew. */
+uint64
+ll_table_version(void)
+{
+	return store.version;
+}
+
+static void
+forget(void)
+{
+	MemoryContext context = store.context;
+
+	store.context = NULL;
+	store.busy = false;
+	if (context != NULL)
+		MemoryContextDelete(context);
+}
+
+/* learn looks up our tables beside the function that was called. */
+static void
+learn(Oid function)
+{
+	MemoryContext context;
+	MemoryContext old;
+
+	forget();
+	context = AllocSetContextCreate(TopMemoryContext, "limitledger store",
+									ALLOCSET_DEFAULT_SIZES);
+	memset(store.table, 0, sizeof(store.table));
+	store.schema = get_func_namespace(function);
+	store.stale = false;
+	store.version++;
+	for (int i = 0; i < LL_TABLE_COUNT; i++)
+	{
+		store.table[i].relid = get_relname_relid(table_shapes[i].name, store.schema);
+		if (!OidIsValid(store.table[i].relid))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_TABLE),
+					 errmsg("limitledger's table \"%s\" does not exist", table_shapes[i].name),
+					 errhint("The extension may just have been dropped.")));
+	}
+	for (int i = 0; i < LL_INDEX_COUNT; i++)
+	{
+		store.index[i] = get_relname_relid(index_names[i].name, store.schema);
+		if (!OidIsValid(store.index[i]))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("limitledger's index \"%s\" does not exist", index_names[i].name),
+					 errhint("Create the extension again, or the index with its definition.")));
+	}
+	old = MemoryContextSwitchTo(context);
+	store.estate = CreateExecutorState();
+	(void) GetPerTupleExprContext(store.estate);
+	MemoryContextSwitchTo(old);
+	store.context = context;
+}
+
+static void
+end_call(void)
+{
+	for (int i = 0; i < LL_TABLE_COUNT; i++)
+	{
+		LLTable    *t = &store.table[i];
+
+		if (t->indexes_open)
+			for (int n = 0; n < t->indexes; n++)
+				index_close(t->writer->ri_IndexRelationDescs[n], NoLock);
+		t->indexes_open = false;
+		t->row = NULL;
+		if (t->writer != NULL)
+		{
+			/* made for triggers, in the list that is reset below */
+			t->writer->ri_TrigOldSlot = NULL;
+			t->writer->ri_TrigNewSlot = NULL;
+			t->writer->ri_ReturningSlot = NULL;
+		}
+		if (t->relation != NULL)
+			table_close(t->relation, NoLock);
+		t->relation = NULL;
+	}
+	ExecResetTupleTable(store.estate->es_tupleTable, true);
+	store.estate->es_tupleTable = NIL;
+	ResetPerTupleExprContext(store.estate);
+	store.busy = false;
+}
+
+/*
+ * ll_store_run runs one script with the store open.  After an error nothing of
+ * what is known is trusted: open relations and pins die with the transaction,
+ * and the next call starts from the catalogue.
+ */
+void
+ll_store_run(Oid function, void (*script) (void *arg), void *arg)
+{
+	if (store.busy)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("limitledger functions can't be called from a trigger on the ledger's tables")));
+	if (store.context == NULL || store.stale)
+		learn(function);
+	store.busy = true;
+	store.call = CurrentMemoryContext;
+	PG_TRY();
+	{
+		script(arg);
+	}
+	PG_CATCH();
+	{
+		forget();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	end_call();
+	ll_store_step();
+}
+
+/* ll_store_step makes what was written visible to what follows. */
+void
+ll_store_step(void)
+{
+	CommandCounterIncrement();
+}
+
+/* ll_table opens a table for this call. */
+Relation
+ll_table(LLTableId table)
+{
+	LLTable    *t = &store.table[table];
+
+	if (t->relation == NULL)
+	{
+		t->relation = try_table_open(t->relid, RecoveryInProgress() ? AccessShareLock : RowExclusiveLock);
+		if (t->relation == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_TABLE),
+					 errmsg("limitledger's table \"%s\" was dropped meanwhile", table_shapes[table].name)));
+		if (RelationGetDescr(t->relation)->natts != table_shapes[table].natts)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("limitledger's table \"%s\" has other columns than its library knows", table_shapes[table].name),
+					 errhint("Library and SQL objects are of different versions, or the table was altered by hand.")));
+	}
+	return t->relation;
+}
+
+/* call_slot makes a slot whose pins do not outlive the call: see end_call. */
+static TupleTableSlot *
+call_slot(Relation relation, const TupleTableSlotOps *ops)
+{
+	MemoryContext old = MemoryContextSwitchTo(store.estate->es_query_cxt);
+	TupleTableSlot *slot = ExecInitExtraTupleSlot(store.estate,
+												  RelationGetDescr(relation), ops);
+
+	MemoryContextSwitchTo(old);
+	return slot;
+}
+
+/* ll_table_slot makes a slot that can hold a stored row of the table. */
+TupleTableSlot *
+ll_table_slot(LLTableId table)
+{
+	Relation	relation = ll_table(table);
+
+	return call_slot(relation, table_slot_callbacks(relation));
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+struct LLScan
+{
+	Relation	index;
+	IndexScanDesc desc;
+};
+
+/* ll_snapshot_take sees everything that is committed at this moment. */
+Snapshot
+ll_snapshot_take(void)
+{
+	return RegisterSnapshot(GetLatestSnapshot());
+}
+
+void
+ll_snapshot_drop(Snapshot snapshot)
+{
+	UnregisterSnapshot(snapshot);
+}
+
+void
+ll_key_text(ScanKey key, AttrNumber column, Datum value)
+{
+	ScanKeyEntryInitialize(key, 0, column, BTEqualStrategyNumber, InvalidOid,
+						   C_COLLATION_OID, F_TEXTEQ, value);
+}
+
+/* ll_key_text_from compares with >=. */
+void
+ll_key_text_from(ScanKey key, AttrNumber column, Datum value)
+{
+	ScanKeyEntryInitialize(key, 0, column, BTGreaterEqualStrategyNumber, InvalidOid,
+						   C_COLLATION_OID, F_TEXT_GE, value);
+}
+
+void
+ll_key_int8(ScanKey key, AttrNumber column, int64 value)
+{
+	ScanKeyEntryInitialize(key, 0, column, BTEqualStrategyNumber, InvalidOid,
+						   InvalidOid, F_INT8EQ, Int64GetDatum(value));
+}
+
+/* ll_key_time compares with =, <= or > an instant. */
+void
+ll_key_time(ScanKey key, AttrNumber column, StrategyNumber strategy, int64 value)
+{
+	Oid			function = strategy == BTEqualStrategyNumber ? F_TIMESTAMPTZ_EQ
+		: strategy == BTLessEqualStrategyNumber ? F_TIMESTAMPTZ_LE : F_TIMESTAMPTZ_GT;
+
+	ScanKeyEntryInitialize(key, 0, column, strategy, InvalidOid, InvalidOid,
+						   function, Int64GetDatum(value));
+}
+
+LLScan *
+ll_scan_begin(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys)
+{
+	Relation	relation = ll_table(index_names[index].table);
+	LLScan	   *scan = palloc(sizeof(LLScan));
+
+	scan->index = index_open(store.index[index], AccessShareLock);
+	scan->desc = index_beginscan(relation, scan->index, snapshot, nkeys, 0);
+	index_rescan(scan->desc, keys, nkeys, NULL, 0);
+	return scan;
+}
+
+bool
+ll_scan_next(LLScan *scan, TupleTableSlot *slot)
+{
+	return index_getnext_slot(scan->desc, ForwardScanDirection, slot);
+}
+
+void
+ll_scan_end(LLScan *scan)
+{
+	index_endscan(scan->desc);
+	index_close(scan->index, NoLock);
+	pfree(scan);
+}
+
+/* ---- locking ------------------------------------------------------------ */
+
+/*
+ * ll_row_lock locks the newest version of the row in the slot and leaves that
+ * version there; *moved tells whether it is another than the one that was
+ * found.  At REPEATABLE READ and above a version that the transaction's
+ * snapshot can't see is a serialization failure, never something to decide on
+ * (F5).
+ */
+LLLock
+ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
+			LockWaitPolicy policy, bool *moved)
+{
+	Relation	relation = ll_table(table);
+	ItemPointerData found = slot->tts_tid;
+	TM_FailureData failure;
+	TM_Result	result;
+
+	result = table_tuple_lock(relation, &found, snapshot, slot,
+							  GetCurrentCommandId(false), LockTupleNoKeyExclusive,
+							  policy, TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
+	switch (result)
+	{
+		case TM_Ok:
+			break;
+		case TM_WouldBlock:
+			return LL_LOCK_BUSY;
+		case TM_Deleted:
+			return LL_LOCK_GONE;
+		default:
+			ll_broken("F5", "a row was changed by the command that locks it");
+	}
+	if (moved != NULL)
+		*moved = failure.traversed;
+	if (IsolationUsesXactSnapshot() &&
+		!table_tuple_satisfies_snapshot(relation, slot, GetTransactionSnapshot()))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to concurrent update"),
+				 errhint("Repeat the transaction with the same ids.")));
+	return LL_LOCK_TAKEN;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+/* writer prepares a table for writes: once per backend, then once per call. */
+static ResultRelInfo *
+writer(LLTable *t, Relation relation)
+{
+	ResultRelInfo *w = t->writer;
+
+	if (t->indexes_open)
+		return w;
+	if (w == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(store.context);
+
+		w = makeNode(ResultRelInfo);
+		InitResultRelInfo(w, relation, 0, NULL, 0);
+		ExecOpenIndices(w, true);
+		t->indexes = w->ri_NumIndices;
+		t->index_oids = palloc(sizeof(Oid) * Max(t->indexes, 1));
+		for (int i = 0; i < t->indexes; i++)
+		{
+			t->index_oids[i] = RelationGetRelid(w->ri_IndexRelationDescs[i]);
+			if (w->ri_IndexRelationDescs[i]->rd_index->indisprimary)
+				t->arbiter = list_make1_oid(t->index_oids[i]);
+		}
+		t->writer = w;
+		MemoryContextSwitchTo(old);
+	}
+	else
+	{
+		w->ri_RelationDesc = relation;
+		for (int i = 0; i < t->indexes; i++)
+			w->ri_IndexRelationDescs[i] = index_open(t->index_oids[i], RowExclusiveLock);
+	}
+	t->indexes_open = true;
+	return w;
+}
+
+/* new_row puts the values into the slot from which the table is written. */
+static TupleTableSlot *
+new_row(LLTable *t, Relation relation, Datum *values, bool *nulls)
+{
+	int			natts = RelationGetDescr(relation)->natts;
+
+	if (t->row == NULL)
+		t->row = call_slot(relation, &TTSOpsVirtual);
+	ExecClearTuple(t->row);
+	memcpy(t->row->tts_values, values, natts * sizeof(Datum));
+	memcpy(t->row->tts_isnull, nulls, natts * sizeof(bool));
+	ExecStoreVirtualTuple(t->row);
+	t->row->tts_tableOid = RelationGetRelid(relation);
+	return t->row;
+}
+
+static void
+begin_write(void)
+{
+	ll_durability_wrote();
+	store.estate->es_output_cid = GetCurrentCommandId(true);
+	AfterTriggerBeginQuery();
+}
+
+static void
+end_write(void)
+{
+	AfterTriggerEndQuery(store.estate);
+	ResetPerTupleExprContext(store.estate);
+}
+
+static void
+no_trigger_may_skip(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
+			 errmsg("a trigger suppressed a write of limitledger"),
+			 errhint("Remove the trigger from the ledger's table.")));
+}
+
+/*
+ * ll_row_insert inserts a row, unless its primary key is there: then it
+ * returns false.  It waits for a transaction that is inserting the same key.
+ * The insertion is speculative, so that a race ends in an answer and not in a
+ * unique violation that would need a subtransaction.
+ */
+bool
+ll_row_insert(LLTableId table, Datum *values, bool *nulls, ItemPointer tid)
+{
+	Relation	relation = ll_table(table);
+	LLTable    *t = &store.table[table];
+	ResultRelInfo *w = writer(t, relation);
+	TupleTableSlot *slot = new_row(t, relation, values, nulls);
+	EState	   *estate = store.estate;
+	List	   *recheck;
+	bool		conflict = false;
+	uint32		token;
+
+	begin_write();
+	if (w->ri_TrigDesc && w->ri_TrigDesc->trig_insert_before_row &&
+		!ExecBRInsertTriggers(estate, w, slot))
+		no_trigger_may_skip();
+	ExecConstraints(w, slot, estate);
+	token = SpeculativeInsertionLockAcquire(GetCurrentTransactionId());
+	table_tuple_insert_speculative(relation, slot, estate->es_output_cid, 0, NULL, token);
+	recheck = ExecInsertIndexTuples(w, slot, estate, false, true, &conflict, t->arbiter);
+	table_tuple_complete_speculative(relation, slot, token, !conflict);
+	SpeculativeInsertionLockRelease(GetCurrentTransactionId());
+	if (!conflict)
+		ExecARInsertTriggers(estate, w, slot, recheck, NULL);
+	end_write();
+	if (tid != NULL)
+		*tid = slot->tts_tid;
+	return !conflict;
+}
+
+/*
+ * ll_row_forget removes a row that this very call has inserted and that nobody
+ * else has seen.  No trigger fires: there was no such row.
+ */
+void
+ll_row_forget(LLTableId table, ItemPointer tid)
+{
+	TM_FailureData failure;
+
+	ll_store_step();
+	if (table_tuple_delete(ll_table(table), tid, GetCurrentCommandId(true),
+						   store.estate->es_snapshot, InvalidSnapshot, true,
+						   &failure, false) != TM_Ok)
+		ll_broken("F1", "a row of this call was changed by another transaction");
+}
+
+/* ll_row_update replaces a row that this transaction has locked. */
+void
+ll_row_update(LLTableId table, TupleTableSlot *locked, Datum *values, bool *nulls)
+{
+	Relation	relation = ll_table(table);
+	LLTable    *t = &store.table[table];
+	ResultRelInfo *w = writer(t, relation);
+	TupleTableSlot *slot = new_row(t, relation, values, nulls);
+	ItemPointerData tid = locked->tts_tid;
+	EState	   *estate = store.estate;
+	HeapTuple	before = NULL;
+	List	   *recheck = NIL;
+	TM_FailureData failure;
+	LockTupleMode mode;
+	bool		indexes;
+
+	begin_write();
+	if (w->ri_TrigDesc && (w->ri_TrigDesc->trig_update_before_row ||
+						   w->ri_TrigDesc->trig_update_after_row))
+		before = ExecFetchSlotHeapTuple(locked, false, NULL);
+	if (w->ri_TrigDesc && w->ri_TrigDesc->trig_update_before_row &&
+		!ExecBRUpdateTriggers(estate, NULL, w, NULL, before, slot, &failure))
+		no_trigger_may_skip();
+	ExecConstraints(w, slot, estate);
+	if (table_tuple_update(relation, &tid, slot, estate->es_output_cid,
+						   estate->es_snapshot, InvalidSnapshot, true,
+						   &failure, &mode, &indexes) != TM_Ok)
+		ll_broken("F1", "a locked row was changed by another transaction");
+	if (indexes)
+		recheck = ExecInsertIndexTuples(w, slot, estate, true, false, NULL, NIL);
+	ExecARUpdateTriggers(estate, w, NULL, NULL, NULL, before, slot, recheck, NULL, false);
+	end_write();
+}

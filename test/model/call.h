@@ -1,0 +1,116 @@
+/*
+ * call.h
+ *	  What the random run says to both models, and what they answer.
+ *
+ * Plain numbers and words, so that neither side learns anything of the other's
+ * types: the naive model knows no header of src/, and the harness around
+ * src/core knows nothing of the naive model.
+ */
+#ifndef MODEL_CALL_H
+#define MODEL_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum
+{
+	LENGTH_MAX = 400,			/* events in one sequence */
+	BUDGETS_MAX = 3 * LENGTH_MAX,	/* each event opens an epoch, each publish two */
+	POLICIES_MAX = LENGTH_MAX + 2,
+	PATTERN = 3					/* epoch lengths that repeat, see Document */
+};
+
+#define NO_LIMIT	INT64_MAX
+
+typedef enum Kind
+{
+	CONTINUOUS, WINDOW, NONE
+} Kind;
+#define KINDS	(NONE + 1)
+
+/* One admissionBudget.v1, as far as balances depend on it (B2). */
+typedef struct Document
+{
+	int64_t		generation;
+	Kind		kind;
+	int64_t		cap;			/* burst or quota */
+	int64_t		units;			/* continuous: so many units are refilled ... */
+	int64_t		interval;		/* ... every so many ticks */
+	int64_t		epoch[PATTERN]; /* lengths of the epochs, one after the other and
+								 * again; all equal: a fixed length, else a
+								 * calendar (A4) */
+	int64_t		largest;
+	int64_t		outstanding;	/* or NO_LIMIT */
+	int64_t		hard_limit;
+	int64_t		maximum_overdraft;
+	int64_t		hold_ttl;
+	int64_t		execution_ttl;
+} Document;
+
+typedef enum CallName
+{
+	RESERVE, START, SETTLE, RELEASE, REPORT_UNKNOWN, CLAIM, FINISH, RESOLVE,
+	REPAY, UNFREEZE, FREEZE, DRAIN, PUBLISH
+} CallName;
+#define CALLS	(PUBLISH + 1)
+
+typedef struct Call
+{
+	CallName	name;
+	int			id;				/* of the reservation */
+	int64_t		units;			/* asked for, or actually used */
+	int			digest;			/* of the request, or of the receipt */
+	int			operation;		/* 0: none */
+	int64_t		deadline;		/* the caller's, or NO_LIMIT */
+	bool		wrong_region;
+	bool		wrong_estimator;
+	bool		by_caller;		/* report_unknown: not by the sweep */
+	Document	document;		/* of a publish */
+} Call;
+
+typedef struct Answer
+{
+	const char *outcome;		/* ACCEPTED, REFUSED, CONFLICT, UNKNOWN */
+	const char *dimension;		/* which rule said no, or "" */
+	const char *wait_kind;		/* or "" */
+	int64_t		wait;			/* ticks from what the clock shows (D4) */
+	bool		replayed;
+	bool		overflow;		/* nothing else counts then (A2) */
+	bool		strained;		/* naive only: see naive.h */
+	bool		wrote;			/* more than the passing of time was kept */
+} Answer;
+
+/* What both sides show of a budget, a pair and a reservation. */
+#define BUDGET_FIELDS(F) \
+	F(generation) F(epoch) F(opening) F(minted) F(overdraft_issued) \
+	F(available) F(reserved) F(spent) F(retired_for_emergency) \
+	F(overdraft_repaid) F(burned) F(carried) F(deficit) F(purged_spent) \
+	F(line) F(whole)
+#define PAIR_FIELDS(F) \
+	F(budgets) F(reservations) F(debt) F(older_debt) F(older_reserved) \
+	F(older_repaid) F(seen_at) F(accrued_at) F(remainder) F(frozen) \
+	F(draining) F(pending)
+#define RESERVATION_FIELDS(F) \
+	F(id) F(budget) F(asked) F(digest) F(operation) F(receipt) \
+	F(reserved_units) F(actual_units) F(excess_units) F(overdraft_units) \
+	F(excess_budget) F(expires_at)
+
+#define MEMBER(name)	int64_t name;
+typedef struct BudgetView
+{
+	BUDGET_FIELDS(MEMBER)
+} BudgetView;
+
+typedef struct PairView
+{
+	PAIR_FIELDS(MEMBER)
+} PairView;
+
+typedef struct ReservationView
+{
+	RESERVATION_FIELDS(MEMBER)
+	const char *state;
+} ReservationView;
+#undef MEMBER
+
+#endif							/* MODEL_CALL_H */

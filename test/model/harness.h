@@ -1,0 +1,74 @@
+/*
+ * harness.h
+ *	  A ledger in memory: src/core and ll_roll with arrays for tables.
+ *
+ * Does what a transaction script does and decides nothing: lock (a copy), roll,
+ * read, decide, write.  The copy replaces the ledger only if the call took
+ * effect, or if its roll opened a budget, repaid debt or ended a due hold.
+ */
+#ifndef MODEL_HARNESS_H
+#define MODEL_HARNESS_H
+
+#include "call.h"
+#include "core/core.h"
+#include "ledger/roll.h"
+
+/* A policy as the ledger's cache would hold it. */
+typedef struct Frozen
+{
+	LLPolicy	policy;
+	LLPeriods	periods;		/* first, so that a calendar finds its pattern */
+	int64_t		pattern[PATTERN];
+	char		calendar[24];
+	LLTime		since;
+} Frozen;
+
+/* A row of the reservation table. */
+typedef struct Row
+{
+	int			id;
+	int			budget;			/* in opening order; -1: a fence */
+	int64_t		asked;
+	int			digest;
+	int			operation;
+	int			receipt;
+	int			excess_budget;
+	LLReservation r;
+} Row;
+
+typedef struct Ledger
+{
+	int64_t		clock;
+	LLPair		pair;
+	bool		draining;
+	bool		rolled;			/* this call's roll is worth keeping */
+	int			in_force;		/* the policy of the head */
+	int			closed_count;
+	int			rows;
+	int			policies;
+	const char *broken;			/* what this call did that no call may do */
+	LLBudget	closed[BUDGETS_MAX];
+	Row			row[LENGTH_MAX];
+} Ledger;
+
+/* Policies never change, so that copies of a ledger share them. */
+extern Frozen ledger_policy[POLICIES_MAX];
+
+extern void ledger_open(Ledger *l, const Document *policy, int64_t clock);
+extern Answer ledger_call(Ledger *l, const Call *call);
+
+/* ledger_admits asks a twin that has waited: would these units be admitted? */
+extern bool ledger_admits(const Ledger *l, int64_t units, int64_t wait);
+
+/* ledger_ticks_until_full is what a receipt's reset says; -1: nobody knows. */
+extern int64_t ledger_ticks_until_full(const Ledger *l);
+extern bool ledger_full(const Ledger *l, int64_t wait);
+
+/* ledger_late_is_early compares one roll with many small ones (C4). */
+extern bool ledger_late_is_early(const Ledger *l, int64_t ticks);
+
+extern void ledger_show_pair(const Ledger *l, PairView *view);
+extern void ledger_show_budget(const Ledger *l, int index, BudgetView *view);
+extern void ledger_show_reservation(const Ledger *l, int index, ReservationView *view);
+
+#endif							/* MODEL_HARNESS_H */

@@ -1,0 +1,1060 @@
+/*
+ * naive.c
+ *	  See naive.h.
+ */
+#include "naive.h"
+
+#include <string.h>
+
+/* Epochs are aligned to Monday 2001-01-01 00:00 UTC, in microseconds of 2000 (A4). */
+static const Number ORIGIN = (Number) 366 * 24 * 60 * 60 * 1000000;
+
+/* What a line may use is counted in sixtieths: every interval divides 60. */
+enum
+{
+	PARTS = 60
+};
+
+static const Number LARGEST = INT64_MAX;
+
+static Number
+smaller(Number a, Number b)
+{
+	return a < b ? a : b;
+}
+
+static NaiveBudget *
+head(Naive *m)
+{
+	return &m->budget[m->budgets - 1];
+}
+
+static const NaiveBudget *
+const_head(const Naive *m)
+{
+	return &m->budget[m->budgets - 1];
+}
+
+static const Document *
+policy_of_head(const Naive *m)
+{
+	return &m->policy[const_head(m)->policy];
+}
+
+/* Debt: overdraft_issued less overdraft_repaid, over all budgets of the pair. */
+static Number
+debt(const Naive *m)
+{
+	Number		sum = 0;
+
+	for (int i = 0; i < m->budgets; i++)
+		sum += m->budget[i].issued - m->budget[i].repaid;
+	return sum;
+}
+
+/* What the pair holds reserved, over all its budgets (B2: largest outstanding). */
+static Number
+outstanding(const Naive *m)
+{
+	Number		sum = 0;
+
+	for (int i = 0; i < m->budgets; i++)
+		sum += m->budget[i].reserved;
+	return sum;
+}
+
+/* fits tells whether every column and sum is a bigint (A2). */
+static bool
+fits(const Naive *m)
+{
+	for (int i = 0; i < m->budgets; i++)
+	{
+		const NaiveBudget *b = &m->budget[i];
+
+		if (b->opening + b->minted + b->issued > LARGEST || b->burned > LARGEST)
+			return false;
+	}
+	return debt(m) <= LARGEST && outstanding(m) <= LARGEST;
+}
+
+/* copy copies what is in use. */
+static void
+copy(Naive *to, const Naive *from)
+{
+	to->clock = from->clock;
+	to->seen = from->seen;
+	to->at = from->at;
+	to->remainder = from->remainder;
+	to->frozen = from->frozen;
+	to->draining = from->draining;
+	to->wrote = from->wrote;
+	to->strained = from->strained;
+	to->paid_unopened = from->paid_unopened;
+	to->policies = from->policies;
+	to->in_force = from->in_force;
+	to->budgets = from->budgets;
+	to->reservations = from->reservations;
+	memcpy(to->since, from->since, sizeof(from->since[0]) * (size_t) from->policies);
+	memcpy(to->policy, from->policy, sizeof(from->policy[0]) * (size_t) from->policies);
+	memcpy(to->line, from->line, sizeof(from->line[0]) * (size_t) (const_head(from)->line + 1));
+	memcpy(to->budget, from->budget, sizeof(from->budget[0]) * (size_t) from->budgets);
+	memcpy(to->reservation, from->reservation,
+		   sizeof(from->reservation[0]) * (size_t) from->reservations);
+}
+
+/* ---- epochs (A4) --------------------------------------------------------- */
+
+/* next_epoch gives the end of the epoch that begins at `start`, the n-th of the pattern. */
+static Number
+next_epoch(const Document *policy, Number start, int *n)
+{
+	Number		end = start + policy->epoch[*n];
+
+	*n = (*n + 1) % PATTERN;
+	return end;
+}
+
+/* epoch_of walks from the origin to the epoch that holds the instant. */
+static Number
+epoch_of(const Document *policy, Number instant, int *n)
+{
+	Number		start = ORIGIN;
+
+	*n = 0;
+	while (start > instant)
+	{
+		*n = (*n + PATTERN - 1) % PATTERN;
+		start -= policy->epoch[*n];
+	}
+	while (start + policy->epoch[*n] <= instant)
+		start = next_epoch(policy, start, n);
+	return start;
+}
+
+static bool
+same_epochs(const Document *a, const Document *b)
+{
+	return memcmp(a->epoch, b->epoch, sizeof(a->epoch)) == 0;
+}
+
+/* ---- time brings capacity (B5, C4, E2) ----------------------------------- */
+
+/* repay pays debt, the oldest budget first; returns what was used (E2). */
+static Number
+repay(Naive *m, Number units, Number *paid)
+{
+	Number		used = 0;
+
+	for (int i = 0; i < m->budgets; i++)
+	{
+		NaiveBudget *b = &m->budget[i];
+		Number		part = smaller(units - used, b->issued - b->repaid);
+
+		b->minted += part;		/* the two grow together */
+		b->repaid += part;
+		used += part;
+	}
+	*paid += used;
+	if (used > 0)
+		m->wrote = true;
+	return used;
+}
+
+/* open_budget closes the head and opens the next one with what it takes over. */
+static void
+open_budget(Naive *m, int policy, Number net, int line, bool whole)
+{
+	NaiveBudget b = {0};
+	const Document *p = &m->policy[policy];
+	Number		share;
+	int			n;
+
+	if (m->budgets > 0)			/* B5: a closed budget never opens again */
+		head(m)->closing = head(m)->available - head(m)->deficit;
+	b.policy = policy;
+	b.epoch = epoch_of(p, m->at, &n);
+	b.line = line;
+	b.whole = whole;
+	b.carried = net < 0 ? 0 : smaller(net, p->cap);
+	b.deficit = net < 0 ? -net : 0;
+	share = repay(m, b.carried, &m->line[line].paid);	/* B5: after debt */
+	b.opening = b.available = b.carried - share;
+	m->budget[m->budgets++] = b;
+	m->wrote = true;
+}
+
+/* new_line begins a window with its quota (C5). */
+static int
+new_line(Naive *m, Number quota)
+{
+	int			line = m->budgets > 0 ? head(m)->line + 1 : 1;
+
+	m->line[line].allowance = quota * PARTS;
+	m->line[line].paid = 0;
+	return line;
+}
+
+/* tick is one tick of continuous refill (C4). */
+static void
+tick(Naive *m)
+{
+	NaiveBudget *b = head(m);
+	const Document *p = &m->policy[b->policy];
+	Number		room = p->cap - b->available + debt(m);
+	Number		whole;
+	Number		rest;
+
+	m->line[b->line].allowance += (Number) p->units * (PARTS / p->interval);
+	m->remainder += p->units;
+	whole = m->remainder / p->interval;
+	m->remainder %= p->interval;
+	if (whole >= room)			/* full and free of debt: the fraction is dropped */
+	{
+		whole = room;
+		m->remainder = 0;
+	}
+	rest = whole - repay(m, whole, &m->line[b->line].paid); /* E2: debt first */
+	b->minted += rest;
+	b->available += rest;
+}
+
+/* advance applies one policy up to an instant, and opens the epoch that holds it. */
+static void
+advance(Naive *m, Number to)
+{
+	const Document *p = policy_of_head(m);
+	Number		epoch;
+	Number		start;
+	int			n;
+
+	if (to <= m->at)			/* A3: a step back mints nothing */
+		return;
+	if (p->cap - head(m)->available + debt(m) > LARGEST)
+		m->strained = true;		/* what C4 may mint is no bigint */
+	for (; m->at < to; m->at++)
+		if (p->kind == CONTINUOUS)
+			tick(m);
+	epoch = epoch_of(p, to, &n);
+	if (epoch <= head(m)->epoch)
+		return;
+	if (p->kind != WINDOW)		/* B5: what is available goes on */
+	{
+		open_budget(m, head(m)->policy, head(m)->available, head(m)->line, false);
+		return;
+	}
+	epoch_of(p, head(m)->epoch, &n);
+	for (start = next_epoch(p, head(m)->epoch, &n); start < epoch; start = next_epoch(p, start, &n))
+		repay(m, p->cap, &m->paid_unopened);	/* E2: windows that passed unopened */
+	open_budget(m, head(m)->policy, p->cap, new_line(m, p->cap), true);
+}
+
+/* take_over moves the pair to the next generation, at the instant m->at (B5). */
+static void
+take_over(Naive *m, int policy)
+{
+	NaiveBudget *b = head(m);
+	const Document *old = &m->policy[b->policy];
+	const Document *new = &m->policy[policy];
+	Number		change = (Number) new->cap - old->cap;
+
+	if (old->kind == WINDOW && new->kind == WINDOW && same_epochs(old, new) && b->whole)
+	{
+		m->line[b->line].allowance += change * PARTS;
+		open_budget(m, policy, b->available - b->deficit + change, b->line, true);
+	}
+	else						/* any other change: what is available, no deficit */
+	{
+		m->line[b->line].allowance += b->deficit * PARTS;
+		open_budget(m, policy, b->available, b->line, false);
+	}
+	if (old->kind == CONTINUOUS && new->kind == CONTINUOUS) /* as a part of a unit */
+		m->remainder = m->remainder * new->interval / old->interval;
+	else
+		m->remainder = 0;
+	if (head(m)->available == new->cap && debt(m) == 0)
+		m->remainder = 0;
+	m->draining = false;		/* it was the older generation that drained (B6) */
+}
+
+/* roll is what every call on a balance begins with: "opens a due epoch" (B5). */
+static void
+roll(Naive *m)
+{
+	if (m->clock > m->seen)
+		m->seen = m->clock;		/* A3 */
+	while (m->in_force < m->policies - 1)
+	{
+		m->in_force++;
+		advance(m, smaller(m->since[m->in_force], m->seen));
+		take_over(m, m->in_force);
+	}
+	advance(m, m->seen);
+	m->strained = m->strained || !fits(m);
+}
+
+/* ---- units that come back, units in excess (C4, C5, D7, D8) -------------- */
+
+/* come_back returns units to the head; what exceeds the cap is un-minted (C4). */
+static void
+come_back(Naive *m, Number units)
+{
+	NaiveBudget *h = head(m);
+	Number		part = smaller(units, h->issued - h->repaid);
+	Number		over;
+
+	h->repaid += part;			/* E2: available and repaid exchange */
+	m->line[h->line].paid += part;
+	h->available += units - part;
+	over = h->available - smaller(h->available, policy_of_head(m)->cap);
+	h->available -= over;		/* refilled during the hold */
+	h->minted -= over;
+	h->burned += over;
+}
+
+/* remint mints units of a closed budget into the head: what C5 says, in its order. */
+static void
+remint(Naive *m, Number units)
+{
+	NaiveBudget *h = head(m);
+	Number		part = smaller(units, h->deficit);
+
+	h->deficit -= part;			/* deficit first */
+	units -= part;
+	units -= repay(m, units, &m->line[h->line].paid);	/* then debt */
+	part = smaller(units, policy_of_head(m)->cap - h->available);
+	h->minted += part;			/* then available within the cap */
+	h->available += part;
+	h->burned += units - part;
+}
+
+static void
+give_back(Naive *m, int index, Number units)
+{
+	NaiveBudget *b = &m->budget[index];
+
+	b->reserved -= units;
+	if (b == head(m))
+		come_back(m, units);
+	else
+	{
+		b->available += units;	/* C5: stays in the closing balance ... */
+		if (b->line == head(m)->line)
+			remint(m, units);	/* ... or lapses: a window opened with its quota */
+	}
+	m->strained = m->strained || !fits(m);
+}
+
+/* exceed books units above a reservation; returns what became debt (D7, D8). */
+static Number
+exceed(Naive *m, Number units)
+{
+	NaiveBudget *h = head(m);
+	Number		covered = smaller(units, h->available);
+
+	h->available -= covered;
+	h->issued += units - covered;
+	h->spent += units;
+	if (debt(m) > policy_of_head(m)->maximum_overdraft)
+		m->frozen = true;
+	return units - covered;
+}
+
+/* ---- answers ------------------------------------------------------------- */
+
+static Answer
+accepted(void)
+{
+	return (Answer) {.outcome = "ACCEPTED", .dimension = "", .wait_kind = ""};
+}
+
+static Answer
+replayed(void)
+{
+	Answer		a = accepted();
+
+	a.replayed = true;
+	return a;
+}
+
+static Answer
+refused(const char *dimension, const char *wait_kind)
+{
+	return (Answer) {.outcome = "REFUSED", .dimension = dimension, .wait_kind = wait_kind};
+}
+
+static Answer
+conflict(const char *dimension)
+{
+	return (Answer) {.outcome = "CONFLICT", .dimension = dimension, .wait_kind = ""};
+}
+
+static Answer
+unknown(void)
+{
+	return (Answer) {.outcome = "UNKNOWN", .dimension = "reservation", .wait_kind = ""};
+}
+
+/* ---- the calls (D) ------------------------------------------------------- */
+
+static NaiveReservation *
+find(Naive *m, int id)
+{
+	for (int i = 0; i < m->reservations; i++)
+		if (m->reservation[i].id == id)
+			return &m->reservation[i];
+	return NULL;
+}
+
+/* roll_for rolls the pair of a reservation; a fence has none. */
+static void
+roll_for(Naive *m, const NaiveReservation *r)
+{
+	if (r->budget >= 0)
+		roll(m);
+}
+
+/* elsewhere tells whether an operation is bound to another reservation (D5). */
+static bool
+elsewhere(const Naive *m, const NaiveReservation *r, int operation)
+{
+	for (int i = 0; i < m->reservations; i++)
+		if (&m->reservation[i] != r && m->reservation[i].operation == operation)
+			return true;
+	return false;
+}
+
+/* A3: deadlines are judged by the latest instant that the pair has seen. */
+static Number
+now(const Naive *m)
+{
+	return m->clock > m->seen ? m->clock : m->seen;
+}
+
+/* ticks_until counts ticks of refill until `units` could be admitted (D4). */
+static Number
+ticks_until(const Naive *m, Number units)
+{
+	const Document *p = policy_of_head(m);
+	Number		owed = debt(m);
+	Number		missing = owed + units - const_head(m)->available;
+	Number		fraction = m->remainder;
+	Number		ticks = 0;
+	Number		start = const_head(m)->epoch;
+	Number		left;
+	int			n;
+
+	if (p->kind == CONTINUOUS)
+	{
+		while (missing > 0)
+		{
+			ticks++;
+			fraction += p->units;
+			missing -= fraction / p->interval;
+			fraction %= p->interval;
+		}
+		return m->at + ticks - m->clock;
+	}
+	epoch_of(p, start, &n);
+	do							/* each window pays debt first (E2) */
+	{
+		start = next_epoch(p, start, &n);
+		left = p->cap - smaller(p->cap, owed);
+		owed -= smaller(p->cap, owed);
+	} while (left < units);
+	return start - m->clock;
+}
+
+/* admission says why `units` more can't be admitted now (D3), and how long (D4). */
+static Answer
+admission(const Naive *m, const Call *call)
+{
+	const Document *p = policy_of_head(m);
+	Answer		a;
+
+	if (call->wrong_region)
+		return refused("region", "never");
+	if (call->wrong_estimator)
+		return refused("estimator", "never");
+	if (call->deadline != NO_LIMIT && m->seen >= call->deadline)	/* D9 */
+		return refused("deadline", "never");
+	if (call->units > p->largest)
+		return refused("largest_reservation", "never");
+	if (call->units > p->cap)
+		return refused("cap", "never");
+	if (call->units > p->outstanding)
+		return refused("largest_outstanding", "never");
+	if (m->draining)			/* B6 */
+		return refused("draining", "operator");
+	if (m->frozen)				/* D8 */
+		return refused("frozen", "operator");
+	if (outstanding(m) + call->units > p->outstanding)
+		return refused("largest_outstanding", "release");
+	if (debt(m) == 0 && call->units <= const_head(m)->available)	/* E1 */
+		return accepted();
+	a = refused(debt(m) > 0 ? "debt" : "available", p->kind == NONE ? "release" : "refill");
+	if (p->kind != NONE)
+		a.wait = (int64_t) ticks_until(m, call->units);
+	return a;
+}
+
+static void
+claim_due(Naive *m)
+{
+	for (int i = 0; i < m->reservations; i++)
+	{
+		NaiveReservation *r = &m->reservation[i];
+
+		if (r->state == RESERVED && now(m) >= r->expires)
+		{
+			r->state = EXPIRING;
+			m->wrote = true;
+		}
+	}
+}
+
+static void
+finish_expiring(Naive *m)
+{
+	for (int i = 0; i < m->reservations; i++)
+	{
+		NaiveReservation *r = &m->reservation[i];
+
+		if (r->state == EXPIRING)
+		{
+			r->state = EXPIRED;
+			give_back(m, r->budget, r->units);
+			m->wrote = true;
+		}
+	}
+}
+
+static Answer
+reserve(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+	Answer		a;
+
+	roll(m);
+	if (r != NULL)				/* D2; a fence knows the digest alone (D11) */
+		return r->digest == call->digest && (r->budget < 0 || r->asked == call->units)
+			? replayed() : conflict("request");
+	a = admission(m, call);
+	if (strcmp(a.wait_kind, "refill") == 0 || strcmp(a.wait_kind, "release") == 0)
+	{
+		claim_due(m);			/* D14: ends due holds before it refuses */
+		finish_expiring(m);
+		a = admission(m, call);
+	}
+	if (strcmp(a.outcome, "ACCEPTED") != 0)
+		return a;				/* D3: nothing written, the id not burned */
+	head(m)->available -= call->units;
+	head(m)->reserved += call->units;
+	r = &m->reservation[m->reservations++];
+	*r = (NaiveReservation) {
+		.id = call->id,.budget = m->budgets - 1,.asked = call->units,.units = call->units,
+		.digest = call->digest,.excess_budget = -1,.state = RESERVED
+	};
+	r->expires = m->seen + policy_of_head(m)->hold_ttl;
+	if (call->operation != 0)	/* D5: started at once */
+	{
+		r->state = STARTED;
+		r->operation = call->operation;
+		r->expires = m->seen + policy_of_head(m)->execution_ttl;
+	}
+	return a;
+}
+
+static Answer
+start(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+
+	if (r == NULL)
+		return unknown();
+	if (r->operation != 0)		/* D5: same operation, same answer */
+		return r->operation == call->operation ? replayed() : conflict("operation");
+	if (r->state == RELEASED)
+		return refused("released", "");
+	if (r->state != RESERVED || now(m) >= r->expires)	/* late, sweep or no sweep */
+		return refused("expired", "");
+	if (elsewhere(m, r, call->operation))
+		return conflict("operation_elsewhere");
+	r->state = STARTED;
+	r->operation = call->operation;
+	r->expires = now(m) + m->policy[m->budget[r->budget].policy].execution_ttl;
+	return accepted();
+}
+
+static Answer
+settle(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+	Number		own;
+
+	if (r == NULL)
+		return unknown();
+	roll_for(m, r);
+	if (r->operation == 0)		/* D6: nothing can have run */
+		return refused("not_started", "");
+	if (r->operation != call->operation)
+		return conflict("operation");
+	if (r->state == SETTLED || r->state == SETTLED_WITH_DEBT)	/* D6: once */
+		return r->actual == call->units && r->receipt == call->digest
+			? replayed() : conflict("figures");
+	own = smaller(call->units, r->units);
+	r->actual = call->units;
+	r->receipt = call->digest;
+	r->excess = call->units - own;
+	m->budget[r->budget].reserved -= own;	/* D6: spends the actual ... */
+	m->budget[r->budget].spent += own;
+	give_back(m, r->budget, r->units - own);	/* ... gives back the difference */
+	if (r->excess > 0)			/* D7: borne by the head */
+	{
+		r->excess_budget = m->budgets - 1;
+		r->overdraft = exceed(m, r->excess);
+	}
+	if (call->units > m->policy[m->budget[r->budget].policy].hard_limit)
+		m->frozen = true;		/* D8 */
+	r->state = r->overdraft > 0 ? SETTLED_WITH_DEBT : SETTLED;
+	return accepted();
+}
+
+static Answer
+release(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+
+	if (r == NULL)
+		return unknown();
+	roll_for(m, r);
+	switch (r->state)
+	{
+		case RESERVED:
+			r->state = RELEASED;
+			give_back(m, r->budget, r->units);
+			return accepted();
+		case RELEASED:
+			return replayed();
+		case STARTED:			/* D9: cancelled does not mean stopped */
+		case USAGE_UNKNOWN:
+			return refused("already_started", "");
+		case SETTLED:
+		case SETTLED_WITH_DEBT:
+			return refused("settled", "");
+		case EXPIRING:
+		case EXPIRED:
+			break;
+	}
+	return refused("expired", "");
+}
+
+static Answer
+report_unknown(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+
+	if (r == NULL)
+		return unknown();
+	if (r->operation == 0)
+		return refused("not_started", "");
+	if (call->by_caller && r->operation != call->operation)
+		return conflict("operation");
+	if (r->state == USAGE_UNKNOWN)
+		return replayed();
+	if (r->state != STARTED)
+		return refused("settled", "");
+	if (!call->by_caller && now(m) < r->expires)	/* D10: the execution TTL */
+		return refused("not_due", "");
+	r->state = USAGE_UNKNOWN;	/* the units stay reserved */
+	return accepted();
+}
+
+/* not_a_hold is what the two halves of an expiry say of a row that is not theirs. */
+static Answer
+not_a_hold(const NaiveReservation *r)
+{
+	switch (r->state)
+	{
+		case STARTED:
+		case USAGE_UNKNOWN:
+			return refused("already_started", "");
+		case SETTLED:
+		case SETTLED_WITH_DEBT:
+			return refused("settled", "");
+		case RELEASED:
+			return refused("released", "");
+		case RESERVED:
+		case EXPIRING:
+		case EXPIRED:
+			break;
+	}
+	return refused("expired", "");
+}
+
+static Answer
+claim(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+
+	if (r == NULL)
+		return unknown();
+	if (r->state == EXPIRING)
+		return replayed();
+	if (r->state != RESERVED)
+		return not_a_hold(r);
+	if (now(m) < r->expires)
+		return refused("not_due", "");
+	r->state = EXPIRING;		/* D14, first half: no balance moves */
+	return accepted();
+}
+
+static Answer
+finish(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+
+	if (r == NULL)
+		return unknown();
+	roll_for(m, r);
+	if (r->state == EXPIRED)
+		return replayed();
+	if (r->state == RESERVED)
+		return refused("not_due", "");
+	if (r->state != EXPIRING)
+		return not_a_hold(r);
+	r->state = EXPIRED;			/* D14, second half; also after a crash */
+	give_back(m, r->budget, r->units);
+	return accepted();
+}
+
+static Answer
+resolve(Naive *m, const Call *call)
+{
+	if (find(m, call->id) != NULL)
+		return replayed();
+	m->reservation[m->reservations++] = (NaiveReservation) {	/* D11: a fence */
+		.id = call->id,.budget = -1,.digest = call->digest,.excess_budget = -1,
+		.expires = now(m),.state = RELEASED
+	};
+	return accepted();
+}
+
+static Answer
+unfreeze(Naive *m)
+{
+	roll(m);
+	if (!m->frozen)
+		return replayed();
+	if (debt(m) > 0)			/* D8: only once the debt is zero */
+		return refused("debt", "");
+	m->frozen = false;
+	return accepted();
+}
+
+static Answer
+publish(Naive *m, const Call *call)
+{
+	m->policy[m->policies] = call->document;
+	m->since[m->policies++] = m->clock; /* B5: the pair moves at its next call */
+	return accepted();
+}
+
+static Answer
+decide(Naive *m, const Call *call)
+{
+	switch (call->name)
+	{
+		case RESERVE:
+			return reserve(m, call);
+		case START:
+			return start(m, call);
+		case SETTLE:
+			return settle(m, call);
+		case RELEASE:
+			return release(m, call);
+		case REPORT_UNKNOWN:
+			return report_unknown(m, call);
+		case CLAIM:
+			return claim(m, call);
+		case FINISH:
+			return finish(m, call);
+		case RESOLVE:
+			return resolve(m, call);
+		case REPAY:				/* E3: driven by the worker */
+			roll(m);
+			return accepted();
+		case UNFREEZE:
+			return unfreeze(m);
+		case FREEZE:			/* D8: an operator's */
+			m->frozen = true;
+			return accepted();
+		case DRAIN:				/* B6 */
+			m->draining = true;
+			return accepted();
+		case PUBLISH:
+			return publish(m, call);
+	}
+	return unknown();
+}
+
+void
+naive_open(Naive *m, const Document *policy, int64_t clock)
+{
+	m->clock = m->seen = m->at = clock;
+	m->remainder = m->paid_unopened = 0;
+	m->frozen = m->draining = m->wrote = m->strained = false;
+	m->policies = 1;
+	m->in_force = m->budgets = m->reservations = 0;
+	m->policy[0] = *policy;
+	m->since[0] = clock;
+	/* B2: at the cap */
+	open_budget(m, 0, policy->cap, new_line(m, policy->cap), policy->kind == WINDOW);
+}
+
+Answer
+naive_call(Naive *m, Naive *before, const Call *call)
+{
+	Answer		a;
+
+	m->wrote = m->strained = false;
+	copy(before, m);
+	a = decide(m, call);
+	a.strained = m->strained || !fits(m);
+	a.wrote = m->wrote || (strcmp(a.outcome, "ACCEPTED") == 0 && !a.replayed);
+	if (a.wrote && !fits(m))
+		a = (Answer) {.outcome = "",.dimension = "",.wait_kind = "",.overflow = true};
+	if (!a.wrote || a.overflow)
+		copy(m, before);		/* D3, D6, A2: no row is written */
+	return a;
+}
+
+void
+naive_undo(Naive *m, const Naive *before)
+{
+	copy(m, before);
+}
+
+int64_t
+naive_ticks_until_full(const Naive *m)
+{
+	const Document *p = policy_of_head(m);
+
+	if (p->kind == NONE)
+		return debt(m) == 0 && const_head(m)->available == p->cap ? 0 : -1;
+	return (int64_t) (ticks_until(m, p->cap) + m->clock - m->at);
+}
+
+/* ---- the rules, after each step ------------------------------------------ */
+
+#define RULE(holds, name)	do { if (!(holds)) return name; } while (0)
+
+/* check_budgets: C1 and its signs, C3, C4, E2 and what B5 says of each opening. */
+static const char *
+check_budgets(const Naive *m, const Naive *before)
+{
+	for (int i = 0; i < m->budgets; i++)
+	{
+		const NaiveBudget *b = &m->budget[i];
+		const NaiveBudget *was = i < before->budgets ? &before->budget[i] : b;
+		const NaiveBudget *last = i > 0 ? b - 1 : NULL;
+
+		RULE(b->opening + b->minted + b->issued ==
+			 b->available + b->reserved + b->spent + b->retired + b->repaid, "C1");
+		RULE(b->opening >= 0 && b->minted >= 0 && b->issued >= 0 && b->available >= 0 &&
+			 b->reserved >= 0 && b->spent >= 0 && b->retired >= 0 && b->repaid >= 0, "C1 signs");
+		RULE(b->issued >= b->repaid && b->burned >= 0 && b->deficit >= 0, "signs");
+		RULE(b->opening == was->opening && b->carried == was->carried &&
+			 b->epoch == was->epoch && b->policy == was->policy && b->line == was->line,
+			 "C3 fixed while the budget lives");
+		RULE(b->spent >= was->spent && b->issued >= was->issued && b->repaid >= was->repaid &&
+			 b->retired >= was->retired && b->burned >= was->burned, "C3 never falls");
+		RULE(i >= before->budgets - 1 ||
+			 (b->available >= was->available && b->minted >= was->minted &&
+			  b->issued == was->issued && b->deficit == was->deficit),
+			 "B5 a closed budget never opens again");
+		RULE(b->opening <= b->carried && b->carried <= m->policy[b->policy].cap, "B5 opening");
+		if (last == NULL)
+			continue;
+		for (int j = i >= before->budgets ? 0 : i; j < i; j++)
+			RULE(m->budget[j].policy != b->policy || m->budget[j].epoch < b->epoch,
+				 "B5 one budget an epoch and generation");
+		if (b->line == last->line)
+		{
+			Number		change = b->whole
+				? (Number) m->policy[b->policy].cap - m->policy[last->policy].cap : 0;
+
+			RULE(b->carried <= (last->closing + change > 0 ? last->closing + change : 0), "B5 carry");
+		}
+		else
+			RULE(b->line == last->line + 1 && b->carried == m->policy[b->policy].cap &&
+				 m->policy[b->policy].kind == WINDOW && b->policy == last->policy &&
+				 b->epoch > last->epoch, "B5 new window");
+	}
+	return NULL;
+}
+
+static bool
+holds(NaiveState s)
+{
+	return s == RESERVED || s == EXPIRING || s == STARTED || s == USAGE_UNKNOWN;
+}
+
+/* moves tells whether a stored state may follow another (D1). */
+static bool
+moves(NaiveState from, NaiveState to)
+{
+	return from == to
+		|| (from == RESERVED && (to == STARTED || to == RELEASED || to == EXPIRING))
+		|| (from == STARTED && (to == USAGE_UNKNOWN || to == SETTLED || to == SETTLED_WITH_DEBT))
+		|| (from == USAGE_UNKNOWN && (to == SETTLED || to == SETTLED_WITH_DEBT))
+		|| (from == EXPIRING && to == EXPIRED);
+}
+
+/* check_reservations: C2, C3, D1, and no second receipt for one operation (D5). */
+static const char *
+check_reservations(const Naive *m, const Naive *before)
+{
+	Number		held[BUDGETS_MAX];
+	Number		spent[BUDGETS_MAX];
+
+	memset(held, 0, sizeof(held[0]) * (size_t) m->budgets);
+	memset(spent, 0, sizeof(spent[0]) * (size_t) m->budgets);
+	for (int i = 0; i < m->reservations; i++)
+	{
+		const NaiveReservation *r = &m->reservation[i];
+		const NaiveReservation *was = i < before->reservations ? &before->reservation[i] : NULL;
+
+		if (r->budget >= 0 && holds(r->state))
+			held[r->budget] += r->units;
+		if (r->state == SETTLED || r->state == SETTLED_WITH_DEBT)
+		{
+			spent[r->budget] += smaller(r->actual, r->units);
+			if (r->excess > 0)
+				spent[r->excess_budget] += r->excess;
+		}
+		if (was == NULL)
+			continue;
+		/* A due hold is claimed and finished within one reserve (D14). */
+		RULE(moves(was->state, r->state) || (was->state == RESERVED && r->state == EXPIRED),
+			 "D1 transition");
+		RULE(r->id == was->id && r->budget == was->budget && r->units == was->units &&
+			 r->digest == was->digest && (was->operation == 0 || r->operation == was->operation),
+			 "C3 identity");
+		RULE(holds(was->state) || memcmp(r, was, sizeof(*r)) == 0, "C3 terminal");
+	}
+	for (int i = 0; i < m->budgets; i++)
+	{
+		RULE(m->budget[i].reserved == held[i], "C2 reserved");
+		RULE(m->budget[i].spent == spent[i], "C2 spent");
+	}
+	return NULL;
+}
+
+/*
+ * check_bound: carry-over is never free capacity (B5).  For each line, what its
+ * budgets have spent less the overdraft, hold, and what the line has paid to
+ * debts, and what the head can still spend less its deficit, is at most what
+ * the line opened with + elapsed time * rate + changes of quota.
+ */
+static const char *
+check_bound(const Naive *m)
+{
+	const NaiveBudget *h = const_head(m);
+	Number		repaid = 0;
+	Number		paid = m->paid_unopened;
+	Number		used = 0;
+
+	for (int i = 0; i < m->budgets; i++)
+	{
+		const NaiveBudget *b = &m->budget[i];
+		bool		ends = b == h || b[1].line != b->line;
+
+		repaid += b->repaid;
+		used += b->spent - b->issued + b->reserved + b->retired;
+		if (!ends)
+			continue;
+		used += m->line[b->line].paid - b->deficit + (b == h ? b->available : 0);
+		RULE(used * PARTS <= m->line[b->line].allowance, "B5 bound");
+		RULE(b != h || !h->whole || used <= policy_of_head(m)->cap, "B5 window");
+		paid += m->line[b->line].paid;
+		used = 0;
+	}
+	RULE(repaid == paid, "E2 each repayment has one source");
+	return NULL;
+}
+
+const char *
+naive_check(const Naive *m, const Naive *before, const Call *call, const Answer *answer)
+{
+	const NaiveBudget *h = const_head(m);
+	const char *broken = check_budgets(m, before);
+
+	if (broken == NULL)
+		broken = check_reservations(m, before);
+	if (broken == NULL)
+		broken = check_bound(m);
+	if (broken != NULL)
+		return broken;
+	RULE(h->available <= policy_of_head(m)->cap, "C4 cap");
+	RULE(debt(m) == 0 || h->available == 0, "E2 debt leaves nothing available");
+	RULE(h->deficit == 0 || (h->whole && h->available == 0 && h->reserved == 0), "B5 deficit");
+	RULE(m->seen >= before->seen && m->at >= before->at, "A3");
+	RULE(m->at <= m->seen, "A3 refill ahead of the clock");
+	if (call->name == RESERVE && answer->wrote && !answer->overflow &&
+		strcmp(answer->outcome, "ACCEPTED") == 0 && !answer->replayed)
+		RULE(debt(m) == 0 && !m->frozen && !m->draining && outstanding(m) <= policy_of_head(m)->outstanding,
+			 "E1");
+	RULE(strcmp(answer->wait_kind, "refill") != 0 || answer->wait > 0, "D4 wait");
+	return NULL;
+}
+
+/* ---- for comparison ------------------------------------------------------ */
+
+void
+naive_show_pair(const Naive *m, PairView *view)
+{
+	const NaiveBudget *h = const_head(m);
+
+	*view = (PairView) {
+		.budgets = m->budgets,.reservations = m->reservations,.debt = (int64_t) debt(m),
+		.older_debt = (int64_t) (debt(m) - (h->issued - h->repaid)),
+		.older_reserved = (int64_t) (outstanding(m) - h->reserved),.older_repaid = 0,
+		.seen_at = (int64_t) m->seen,.accrued_at = (int64_t) m->at,
+		.remainder = (int64_t) m->remainder,.frozen = m->frozen,.draining = m->draining,
+		.pending = m->policies - 1 - m->in_force
+	};
+}
+
+void
+naive_show_budget(const Naive *m, int index, BudgetView *view)
+{
+	const NaiveBudget *b = &m->budget[index];
+
+	*view = (BudgetView) {
+		.generation = m->policy[b->policy].generation,.epoch = (int64_t) b->epoch,
+		.opening = (int64_t) b->opening,.minted = (int64_t) b->minted,
+		.overdraft_issued = (int64_t) b->issued,.available = (int64_t) b->available,
+		.reserved = (int64_t) b->reserved,.spent = (int64_t) b->spent,
+		.retired_for_emergency = (int64_t) b->retired,.overdraft_repaid = (int64_t) b->repaid,
+		.burned = (int64_t) b->burned,.carried = (int64_t) b->carried,
+		.deficit = (int64_t) b->deficit,.purged_spent = 0,.line = b->line,.whole = b->whole
+	};
+}
+
+void
+naive_show_reservation(const Naive *m, int index, ReservationView *view)
+{
+	static const char *const names[NAIVE_STATES] = {
+		"RESERVED", "STARTED", "USAGE_UNKNOWN", "EXPIRING",
+		"SETTLED", "SETTLED_WITH_DEBT", "RELEASED", "EXPIRED"
+	};
+	const NaiveReservation *r = &m->reservation[index];
+
+	*view = (ReservationView) {
+		.id = r->id,.budget = r->budget,.asked = (int64_t) r->asked,.digest = r->digest,
+		.operation = r->operation,.receipt = r->receipt,.reserved_units = (int64_t) r->units,
+		.actual_units = (int64_t) r->actual,.excess_units = (int64_t) r->excess,
+		.overdraft_units = (int64_t) r->overdraft,.excess_budget = r->excess_budget,
+		.expires_at = (int64_t) r->expires,.state = names[r->state]
+	};
+}

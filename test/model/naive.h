@@ -1,0 +1,122 @@
+/*
+ * naive.h
+ *	  A second model of one pair, made from the rules alone.
+ *
+ * Shares neither code nor header with src/.  Slow and obvious on purpose:
+ * budgets and reservations in plain arrays, 128-bit numbers that never
+ * overflow, time applied tick by tick, every wait found by counting.  Each step
+ * cites its rule in docs/rules.md.
+ *
+ * Chosen here where the rules are silent:
+ * - limits that no waiting can change are looked at before draining and freeze;
+ * - a fraction is dropped by an accrual that finds or leaves the bucket full,
+ *   not by a return that fills it;
+ * - a refused or repeated call keeps nothing, not even the passing of time,
+ *   unless an epoch opened, debt was repaid or a due hold ended in it;
+ * - a due hold is ended by reserve only where waiting could help;
+ * - with no largest outstanding, bigint itself is the limit.
+ */
+#ifndef MODEL_NAIVE_H
+#define MODEL_NAIVE_H
+
+#include "call.h"
+
+typedef __int128 Number;
+
+typedef enum NaiveState
+{
+	RESERVED, STARTED, USAGE_UNKNOWN, EXPIRING, SETTLED, SETTLED_WITH_DEBT, RELEASED, EXPIRED
+} NaiveState;
+#define NAIVE_STATES	(EXPIRED + 1)
+
+typedef struct NaiveBudget
+{
+	int			policy;			/* its place in Naive.policy */
+	Number		epoch;
+	Number		opening;
+	Number		minted;
+	Number		issued;
+	Number		available;
+	Number		reserved;
+	Number		spent;
+	Number		retired;
+	Number		repaid;
+	Number		burned;
+	Number		carried;		/* taken over before debt had its share (B5) */
+	Number		deficit;		/* used above a quota that was lowered (B5) */
+	Number		closing;		/* available less deficit when it closed (B5) */
+	int			line;			/* grows when a window opens with its quota (C5) */
+	bool		whole;			/* its line is a quota and changes of it, no more */
+} NaiveBudget;
+
+typedef struct NaiveReservation
+{
+	int			id;
+	int			budget;			/* in opening order; -1: a fence (D11) */
+	Number		asked;
+	int			digest;
+	int			operation;
+	int			receipt;
+	Number		units;
+	Number		actual;
+	Number		excess;
+	Number		overdraft;
+	int			excess_budget;
+	Number		expires;
+	NaiveState	state;
+} NaiveReservation;
+
+/* For the bound of B5 only: what a line may use, and what it paid to debts. */
+typedef struct NaiveLine
+{
+	Number		allowance;		/* in parts of a unit, see naive.c */
+	Number		paid;
+} NaiveLine;
+
+typedef struct Naive
+{
+	Number		clock;			/* what the server's clock shows */
+	Number		seen;			/* the latest instant that the pair has seen (A3) */
+	Number		at;				/* refill and epochs are applied up to here */
+	Number		remainder;		/* fraction of a unit, times the interval (C4) */
+	bool		frozen;
+	bool		draining;
+	bool		wrote;			/* by this call: more than the passing of time */
+	bool		strained;		/* in this call some sum was no bigint */
+	Number		paid_unopened;	/* by windows that nobody opened (E2) */
+	int			policies;
+	int			in_force;		/* the last policy that the pair has moved to */
+	int			budgets;
+	int			reservations;
+	Number		since[POLICIES_MAX];
+	Document	policy[POLICIES_MAX];
+	NaiveLine	line[BUDGETS_MAX + 1];
+	NaiveBudget budget[BUDGETS_MAX];	/* opening order; the last is the head */
+	NaiveReservation reservation[LENGTH_MAX];
+} Naive;
+
+/* naive_open makes the pair, at its first call (B3). */
+extern void naive_open(Naive *m, const Document *policy, int64_t clock);
+
+/*
+ * naive_call does one call; *before receives the state that it met.  A call that
+ * would write a sum beyond bigint answers overflow (A2).  Where a sum left bigint
+ * only on the way, the answer says strained: a ledger may then overflow too.
+ */
+extern Answer naive_call(Naive *m, Naive *before, const Call *call);
+
+/* naive_undo takes back a call that the ledger ended with overflow. */
+extern void naive_undo(Naive *m, const Naive *before);
+
+/* naive_check names the rule that this step broke, or returns NULL. */
+extern const char *naive_check(const Naive *m, const Naive *before, const Call *call,
+							   const Answer *answer);
+
+/* naive_ticks_until_full counts how long refill alone takes; -1: never. */
+extern int64_t naive_ticks_until_full(const Naive *m);
+
+extern void naive_show_pair(const Naive *m, PairView *view);
+extern void naive_show_budget(const Naive *m, int index, BudgetView *view);
+extern void naive_show_reservation(const Naive *m, int index, ReservationView *view);
+
+#endif							/* MODEL_NAIVE_H */

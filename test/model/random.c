@@ -1,0 +1,880 @@
+/*
+ * random.c
+ *	  Random calls to the ledger and to the naive model, compared after each.
+ *
+ * Every verdict, every field of every budget, pair and reservation must be the
+ * same on both sides, and every rule must hold.  A sequence depends on its seed
+ * alone, so a failure is shown with the line that repeats it.  Prints TAP; what
+ * did not happen often enough to be tested is a failure too.
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+#include "naive.h"
+
+enum
+{
+	EVENTS = 1000000,
+	LENGTH = 120,
+	REMEMBERED = 24,			/* calls that may be repeated */
+	ENOUGH = 100000				/* events after which everything should have happened */
+};
+
+/* ---- what happened ------------------------------------------------------- */
+
+#define FACTS(F) \
+	F(epochs_opened, "epochs opened, what was available carried") \
+	F(windows_opened, "windows opened with their quota") \
+	F(unopened_paid, "calls in which windows that passed unopened paid debt") \
+	F(switches_whole, "generations opened within their window") \
+	F(switches_other, "generations opened otherwise") \
+	F(several_pending, "calls that met several generations at once") \
+	F(rates_changed, "fractions of a unit carried to another rate") \
+	F(debts_made, "settlements that made debt") \
+	F(older_debt_repaid, "repayments to closed budgets") \
+	F(own_debt_repaid, "repayments to the head") \
+	F(deficits, "budgets opened in deficit") \
+	F(deficits_filled, "deficits filled by units that came back") \
+	F(debt_and_deficit, "moments in debt and deficit") \
+	F(closed_came_back, "returns to a closed budget, minted into the head") \
+	F(lapsed, "returns to a closed budget that lapsed") \
+	F(unminted, "returns above the cap, un-minted") \
+	F(frozen_by_breach, "pairs frozen by a breach") \
+	F(holds_ended, "due holds ended by a reserve") \
+	F(kept_nothing, "calls that kept nothing, not even time") \
+	F(refused_yet_kept, "refusals whose roll was kept") \
+	F(stepped_back, "clock steps back") \
+	F(late_is_early, "times one late roll gave what many early ones gave") \
+	F(waits_proved, "stated waits proved by a twin, by refill") \
+	F(windows_waited, "stated waits proved by a twin, by windows") \
+	F(repeats, "exact repeats") \
+	F(contradictions, "repeats with other figures") \
+	F(overflows, "calls refused because a sum would overflow")
+
+#define NAME(name, text)	name,
+#define TEXT(name, text)	text,
+typedef enum Fact
+{
+	FACTS(NAME)
+	FACT_COUNT
+} Fact;
+static const char *const fact_text[] = {FACTS(TEXT)};
+static long facts[FACT_COUNT];
+
+static const char *const call_name[CALLS] = {
+	[RESERVE] = "reserve",[START] = "start",[SETTLE] = "settle",[RELEASE] = "release",
+	[REPORT_UNKNOWN] = "report_unknown",[CLAIM] = "claim",[FINISH] = "finish",
+	[RESOLVE] = "resolve",[REPAY] = "repay",[UNFREEZE] = "unfreeze",[FREEZE] = "freeze",
+	[DRAIN] = "drain",[PUBLISH] = "publish"
+};
+
+/* By call and dimension; a replay counts in the last column. */
+static long answers[CALLS][LL_DIMENSION_COUNT + 1];
+
+/* What must have been answered: the dimensions, "" for accepted, "=" for replayed. */
+static const char *const must_happen[CALLS] = {
+	[RESERVE] = ",=,request,region,estimator,deadline,draining,frozen,largest_reservation,cap,"
+	"largest_outstanding,debt,available",
+	[START] = ",=,expired,released,operation,operation_elsewhere,reservation",
+	[SETTLE] = ",=,not_started,operation,figures,reservation",
+	[RELEASE] = ",=,already_started,expired,settled,reservation",
+	[REPORT_UNKNOWN] = ",=,not_started,settled,not_due,operation,reservation",
+	[CLAIM] = ",=,not_due,already_started,settled,released,expired,reservation",
+	[FINISH] = ",=,not_due,already_started,settled,released,reservation",
+	[RESOLVE] = ",=",[UNFREEZE] = ",=,debt",[REPAY] = "",[FREEZE] = "",[DRAIN] = "",[PUBLISH] = ""
+};
+
+static int
+column_of(const Answer *a)
+{
+	int			d = 0;
+
+	if (a->replayed)
+		return LL_DIMENSION_COUNT;
+	if (a->dimension[0] == '\0')
+		return 0;
+	for (d = 1; strcmp(ll_dimension_info((LLDimension) d)->name, a->dimension) != 0; d++)
+		;
+	return d;
+}
+
+static const char *
+column_name(int column)
+{
+	if (column == LL_DIMENSION_COUNT)
+		return "=";
+	return column == 0 ? "" : ll_dimension_info((LLDimension) column)->name;
+}
+
+/* ---- chance: SplitMix64 -------------------------------------------------- */
+
+static uint64_t chance_state;
+
+static uint64_t
+chance(void)
+{
+	uint64_t	z = (chance_state += UINT64_C(0x9E3779B97F4A7C15));
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return z ^ (z >> 31);
+}
+
+/* between gives a number from low to high, both included; high - low < INT64_MAX. */
+static int64_t
+between(int64_t low, int64_t high)
+{
+	return low + (int64_t) (chance() % ((uint64_t) (high - low) + 1));
+}
+
+static bool
+one_in(int n)
+{
+	return between(1, n) == 1;
+}
+
+#define ONE_OF(array)	(array)[between(0, (int64_t) (sizeof(array) / sizeof((array)[0])) - 1)]
+
+/* ---- one sequence -------------------------------------------------------- */
+
+typedef struct Run
+{
+	int64_t		seed;
+	int			event;
+	int64_t		clock;
+	bool		kinds[KINDS];	/* that this sequence publishes */
+	int			shape;			/* of its epochs */
+	bool		huge;			/* units near the end of bigint (A2); waits and twins,
+								 * where sums are capped, are not compared then */
+	int			next_id;
+	int			next_operation;
+	int			remembered;
+	Call		memory[REMEMBERED];	/* calls that took effect */
+	Call		call;			/* the present one */
+	const char *expected;		/* its outcome, where known before */
+	bool		expected_replay;
+	Answer		naive_said;
+	Answer		ledger_said;
+} Run;
+
+static Run	run;
+static Naive naive;
+static Naive before;
+static Ledger ledger;
+
+/* random_amounts: small, so that limits meet often. */
+static void
+random_amounts(Document *d)
+{
+	static const int64_t caps[] = {5, 8, 10, 10, 20};
+	static const int64_t rates[][2] = {{1, 1}, {2, 1}, {1, 3}, {3, 2}, {7, 5}, {1, 10}, {1, 60}};
+	static const int64_t hard_limits[] = {12, 99, 99};
+	static const int64_t overdrafts[] = {0, 8, 99, 99, 99};
+	const int64_t *rate = ONE_OF(rates);
+
+	d->cap = ONE_OF(caps);
+	d->units = rate[0];
+	d->interval = rate[1];
+	d->largest = one_in(4) ? 4 : one_in(8) ? d->cap + 2 : d->cap;
+	d->outstanding = one_in(2) ? NO_LIMIT : one_in(2) ? d->cap : one_in(8) ? 4 : 2 * d->cap;
+	d->hard_limit = ONE_OF(hard_limits);
+	d->maximum_overdraft = ONE_OF(overdrafts);
+}
+
+/* huge_amounts: near the end of bigint, so that sums leave it (A2). */
+static void
+huge_amounts(Document *d)
+{
+	static const int64_t caps[] = {
+		INT64_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX / 2 + 1, INT64_MAX / 3, INT64_MAX / 64
+	};
+	static const int64_t parts[] = {1, 1, 3, 7, 50};
+	static const int64_t intervals[] = {1, 2, 3, 60};
+
+	d->cap = ONE_OF(caps);
+	d->units = d->cap / ONE_OF(parts);
+	d->interval = ONE_OF(intervals);
+	d->largest = d->cap;
+	d->outstanding = one_in(2) ? NO_LIMIT : d->cap;
+	d->hard_limit = ONE_OF(caps);
+	d->maximum_overdraft = ONE_OF(caps);
+}
+
+static Document
+random_document(int64_t generation)
+{
+	static const int64_t epochs[][PATTERN] = {
+		{10, 10, 10}, {50, 50, 50}, {40, 50, 45}, {10, 10, 10}, {50, 50, 50}, {5, 5, 5},
+		{10, 9, 11}, {10, 9, 11}, {5, 7, 6}
+	};
+	static const int64_t hold_ttls[] = {3, 6, 15, 40};
+	static const int64_t execution_ttls[] = {4, 10, 30};
+	Document	d = {.generation = generation};
+
+	do
+		d.kind = (Kind) between(0, KINDS - 1);
+	while (!run.kinds[d.kind]);
+	if (run.huge)
+		huge_amounts(&d);
+	else
+		random_amounts(&d);
+	memcpy(d.epoch, run.shape < 3 ? epochs[run.shape] : ONE_OF(epochs), sizeof(d.epoch));
+	d.hold_ttl = ONE_OF(hold_ttls);
+	d.execution_ttl = ONE_OF(execution_ttls);
+	return d;
+}
+
+static void
+begin(int64_t seed)
+{
+	static const bool mixes[][KINDS] = {
+		/* continuous, window, none */
+		{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, {1, 1, 0}, {0, 1, 1}
+	};
+	Document	first;
+
+	memset(&run, 0, sizeof(run));
+	run.seed = seed;
+	chance_state = (uint64_t) seed;
+	memcpy(run.kinds, ONE_OF(mixes), sizeof(run.kinds));
+	run.shape = (int) between(0, 5);
+	run.huge = one_in(8);
+	run.next_id = run.next_operation = 1;
+	run.clock = LL_PERIOD_ORIGIN + between(-30, 40);
+	first = random_document(1);
+	naive_open(&naive, &first, run.clock);
+	ledger_open(&ledger, &first, run.clock);
+}
+
+/* ---- choosing a call ----------------------------------------------------- */
+
+/* wanted tells whether a call would do something with a reservation. */
+static bool
+wanted(CallName name, const NaiveReservation *r)
+{
+	switch (name)
+	{
+		case START:
+		case RELEASE:
+		case CLAIM:
+			return r->state == RESERVED;
+		case SETTLE:
+			return r->state == STARTED || r->state == USAGE_UNKNOWN;
+		case REPORT_UNKNOWN:
+			return r->state == STARTED;
+		case FINISH:
+			return r->state == EXPIRING;
+		case RESERVE:
+		case RESOLVE:
+		case REPAY:
+		case UNFREEZE:
+		case FREEZE:
+		case DRAIN:
+		case PUBLISH:
+			break;
+	}
+	return false;
+}
+
+/* some_reservation: mostly a wanted one, else one of the last; NULL: there is none. */
+static const NaiveReservation *
+some_reservation(CallName name)
+{
+	const NaiveReservation *choice = NULL;
+	int			count = 0;
+
+	if (naive.reservations == 0)
+		return NULL;
+	if (!one_in(5))
+		for (int i = 0; i < naive.reservations; i++)
+			if (wanted(name, &naive.reservation[i]) && one_in(++count))
+				choice = &naive.reservation[i];
+	if (choice == NULL)
+		choice = &naive.reservation[naive.reservations -
+									between(1, naive.reservations < 8 ? naive.reservations : 8)];
+	return choice;
+}
+
+/* some_units asks for what often fits. */
+static int64_t
+some_units(void)
+{
+	int64_t		cap = naive.policy[naive.budget[naive.budgets - 1].policy].cap;
+
+	if (!run.huge)
+		return one_in(4) ? between(1, 11) : between(1, cap);
+	return one_in(10) ? INT64_MAX : one_in(4) ? cap : 1 + between(0, cap / 4);
+}
+
+static Call
+new_reserve(void)
+{
+	return (Call) {
+		.name = RESERVE,.id = run.next_id++,.units = some_units(),.digest = (int) between(1, 3),
+		.deadline = one_in(10) ? run.clock + between(-2, 4) : NO_LIMIT,
+		.wrong_region = one_in(50),.wrong_estimator = one_in(50),
+		.operation = one_in(4) ? run.next_operation++ : 0
+	};
+}
+
+static Call
+new_settle(const NaiveReservation *r)
+{
+	int64_t		units = (int64_t) r->units;
+	int64_t		actual;
+
+	switch (between(0, 6))
+	{
+		case 0:
+			actual = 0;
+			break;
+		case 1:
+			actual = units;
+			break;
+		case 2:
+		case 3:
+			actual = units + (run.huge ? between(0, INT64_MAX - units) >> between(0, 8)
+							  : between(1, 12));
+			break;
+		default:
+			actual = between(0, units);
+			break;
+	}
+	return (Call) {
+		.name = SETTLE,.id = r->id,.units = actual,.digest = (int) between(0, 2),
+		.operation = one_in(12) ? run.next_operation++ : r->operation
+	};
+}
+
+static Call
+new_publish(void)
+{
+	Call		call = {.name = PUBLISH,.document = random_document(naive.policies + 1)};
+
+	if (one_in(3))				/* B4: a rollback is older content, new generation */
+	{
+		call.document = naive.policy[between(0, naive.policies - 1)];
+		call.document.generation = naive.policies + 1;
+	}
+	return call;
+}
+
+/* some_operation: its own or a new one, seldom another reservation's. */
+static int
+some_operation(const NaiveReservation *r)
+{
+	const NaiveReservation *other = some_reservation(SETTLE);
+
+	if (r->operation != 0 && !one_in(4))
+		return r->operation;
+	return one_in(10) && other->operation != 0 ? other->operation : run.next_operation++;
+}
+
+/* repeat sends a call again, or contradicts it (D2, D5, D6). */
+static bool
+repeat(Call *call)
+{
+	bool		contradict = one_in(3);
+
+	if (run.remembered == 0)
+		return false;
+	*call = run.memory[between(0, run.remembered < REMEMBERED ? run.remembered - 1 : REMEMBERED - 1)];
+	run.expected = contradict ? "CONFLICT" : "ACCEPTED";
+	run.expected_replay = !contradict;
+	if (contradict && (call->name == RELEASE || call->name == RESOLVE))
+		return false;
+	facts[contradict ? contradictions : repeats]++;
+	if (!contradict)
+		return true;
+	if (call->name == START || (call->name == SETTLE && one_in(3)))
+		call->operation = run.next_operation++;
+	else if (one_in(2))
+		call->digest++;
+	else
+		call->units -= call->units > 1 ? 1 : -1;
+	return true;
+}
+
+/* choose_call makes the next call; false: this event is time alone. */
+static bool
+choose_call(Call *call)
+{
+	static const struct
+	{
+		CallName	name;
+		int			weight;
+	}			table[] = {
+		{RESERVE, 240}, {START, 130}, {SETTLE, 130}, {RELEASE, 45}, {REPORT_UNKNOWN, 35},
+		{CLAIM, 40}, {FINISH, 30}, {RESOLVE, 12}, {REPAY, 20}, {UNFREEZE, 30}, {FREEZE, 3},
+		{DRAIN, 3}, {PUBLISH, 40}, {CALLS, 45}	/* CALLS: a repeat */
+	};
+	const NaiveReservation *r;
+	int64_t		ticket = between(0, 802);
+	int			i = 0;
+
+	run.expected = NULL;
+	while (ticket >= table[i].weight)
+		ticket -= table[i++].weight;
+	if (table[i].name == CALLS)
+		return repeat(call);
+	r = some_reservation(table[i].name);
+	*call = (Call) {.name = table[i].name,.id = one_in(40) || r == NULL ? -1 : r->id};
+	switch (call->name)
+	{
+		case RESERVE:
+			*call = new_reserve();
+			return true;
+		case SETTLE:
+			if (call->id > 0)
+				*call = new_settle(r);
+			else
+				call->operation = run.next_operation++;
+			return true;
+		case START:
+		case REPORT_UNKNOWN:
+			call->operation = call->id > 0 ? some_operation(r) : run.next_operation++;
+			call->by_caller = one_in(2);
+			return true;
+		case RESOLVE:
+			call->digest = (int) between(1, 3);
+			if (one_in(2))
+				call->id = run.next_id++;
+			return call->id > 0;
+		case PUBLISH:
+			*call = new_publish();
+			return true;
+		case RELEASE:
+		case CLAIM:
+		case FINISH:
+		case REPAY:
+		case UNFREEZE:
+		case FREEZE:
+		case DRAIN:
+			break;
+	}
+	return true;
+}
+
+/* ---- failure ------------------------------------------------------------- */
+
+static void
+print_document(const Document *d)
+{
+	static const char *const kinds[KINDS] = {"continuous", "window", "none"};
+
+	printf("#   policy %d: %s cap %lld, %lld every %lld, epochs %lld/%lld/%lld, largest %lld, "
+		   "outstanding %lld, hard limit %lld, overdraft %lld, ttl %lld/%lld\n",
+		   (int) d->generation, kinds[d->kind], (long long) d->cap, (long long) d->units,
+		   (long long) d->interval, (long long) d->epoch[0], (long long) d->epoch[1],
+		   (long long) d->epoch[2], (long long) d->largest,
+		   d->outstanding == NO_LIMIT ? -1LL : (long long) d->outstanding,
+		   (long long) d->hard_limit, (long long) d->maximum_overdraft,
+		   (long long) d->hold_ttl, (long long) d->execution_ttl);
+}
+
+static void
+print_answer(const char *side, const Answer *a)
+{
+	printf("#   %-6s said %s %s%s%s, wait %s %lld%s\n", side, a->outcome, a->dimension,
+		   a->replayed ? " replayed" : "", a->overflow ? " overflow" : "",
+		   a->wait_kind, (long long) a->wait, a->wrote ? ", wrote" : "");
+}
+
+#define PRINT(name) \
+	if (n.name != l.name) \
+		printf("\n#       %s %lld, ledger %lld  <<<", #name, (long long) n.name, (long long) l.name); \
+	else if (n.name != 0) \
+		printf(" %s %lld", #name, (long long) n.name);
+
+static void
+print_states(void)
+{
+	int			budgets;
+	int			rows;
+
+	{
+		PairView	n;
+		PairView	l;
+
+		naive_show_pair(&naive, &n);
+		ledger_show_pair(&ledger, &l);
+		printf("#   pair, naive:");
+		PAIR_FIELDS(PRINT)
+		budgets = (int) (n.budgets < l.budgets ? n.budgets : l.budgets);
+		rows = (int) (n.reservations < l.reservations ? n.reservations : l.reservations);
+	}
+	for (int i = 0; i < budgets; i++)
+	{
+		BudgetView	n;
+		BudgetView	l;
+
+		naive_show_budget(&naive, i, &n);
+		ledger_show_budget(&ledger, i, &l);
+		printf("\n#   budget %d, naive:", i);
+		BUDGET_FIELDS(PRINT)
+	}
+	for (int i = 0; i < rows; i++)
+	{
+		ReservationView n;
+		ReservationView l;
+
+		naive_show_reservation(&naive, i, &n);
+		ledger_show_reservation(&ledger, i, &l);
+		printf("\n#   reservation %d, naive: %s", i, n.state);
+		if (strcmp(n.state, l.state) != 0)
+			printf(", ledger %s  <<<", l.state);
+		RESERVATION_FIELDS(PRINT)
+	}
+	printf("\n");
+}
+
+/* fail tells what broke, how to see it again, and what both sides hold. */
+static bool
+fail(const char *what)
+{
+	const Call *c = &run.call;
+
+	printf("not ok 1 - %s\n", what);
+	printf("#   seed %lld, event %d; again with: --seed %lld --events %d --length %d\n",
+		   (long long) run.seed, run.event, (long long) run.seed, run.event + 1, run.event + 1);
+	printf("#   clock %lld: %s id %d, units %lld, digest %d, operation %d, deadline %lld%s%s%s\n",
+		   (long long) run.clock, call_name[c->name], c->id, (long long) c->units, c->digest,
+		   c->operation, c->deadline == NO_LIMIT ? -1LL : (long long) c->deadline,
+		   c->by_caller ? ", by the caller" : "", c->wrong_region ? ", wrong region" : "",
+		   c->wrong_estimator ? ", wrong estimator" : "");
+	print_answer("naive", &run.naive_said);
+	print_answer("ledger", &run.ledger_said);
+	for (int i = 0; i < naive.policies; i++)
+		print_document(&naive.policy[i]);
+	print_states();
+	return false;
+}
+
+/* ---- comparison ---------------------------------------------------------- */
+
+static bool
+same_answer(void)
+{
+	const Answer *n = &run.naive_said;
+	const Answer *l = &run.ledger_said;
+
+	return strcmp(n->outcome, l->outcome) == 0 && strcmp(n->dimension, l->dimension) == 0 &&
+		strcmp(n->wait_kind, l->wait_kind) == 0 && (n->wait == l->wait || run.huge) &&
+		n->replayed == l->replayed && n->overflow == l->overflow && n->wrote == l->wrote;
+}
+
+static bool
+same_states(void)
+{
+	PairView	pn;
+	PairView	pl;
+
+	naive_show_pair(&naive, &pn);
+	ledger_show_pair(&ledger, &pl);
+	if (memcmp(&pn, &pl, sizeof(pn)) != 0)
+		return false;
+	for (int i = 0; i < pn.budgets; i++)
+	{
+		BudgetView	n;
+		BudgetView	l;
+
+		naive_show_budget(&naive, i, &n);
+		ledger_show_budget(&ledger, i, &l);
+		if (memcmp(&n, &l, sizeof(n)) != 0)
+			return false;
+	}
+	for (int i = 0; i < pn.reservations; i++)
+	{
+		ReservationView n;
+		ReservationView l;
+
+		naive_show_reservation(&naive, i, &n);
+		ledger_show_reservation(&ledger, i, &l);
+		if (strcmp(n.state, l.state) != 0 ||
+			memcmp(&n, &l, offsetof(ReservationView, state)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* count_facts notes what this call did, from the naive side. */
+static void
+count_facts(void)
+{
+	const NaiveBudget *h = &naive.budget[naive.budgets - 1];
+	const NaiveBudget *old = &before.budget[before.budgets - 1];
+	const NaiveBudget *closed = &naive.budget[before.budgets - 1];
+	const Answer *a = &run.naive_said;
+	Number		older_repaid = 0;
+
+	answers[run.call.name][column_of(a)]++;
+	for (int i = before.budgets; i < naive.budgets; i++)
+	{
+		const NaiveBudget *b = &naive.budget[i];
+		const Document *now = &naive.policy[b->policy];
+		const Document *was = &naive.policy[b[-1].policy];
+
+		if (b->policy != b[-1].policy)
+			facts[b->whole ? switches_whole : switches_other]++;
+		else
+			facts[b->whole ? windows_opened : epochs_opened]++;
+		facts[deficits] += b->deficit > 0;
+		facts[rates_changed] += i == naive.budgets - 1 && b->policy != b[-1].policy &&
+			now->kind == CONTINUOUS && was->kind == CONTINUOUS &&
+			now->interval != was->interval && naive.remainder > 0;
+	}
+	for (int i = 0; i < before.budgets - 1; i++)
+	{
+		older_repaid += naive.budget[i].repaid - before.budget[i].repaid;
+		if (naive.budget[i].available > before.budget[i].available)
+			facts[naive.budget[i].line == h->line ? closed_came_back : lapsed]++;
+	}
+	facts[several_pending] += naive.in_force - before.in_force > 1;
+	facts[unopened_paid] += naive.paid_unopened > before.paid_unopened;
+	facts[older_debt_repaid] += older_repaid > 0;
+	facts[own_debt_repaid] += closed->repaid > old->repaid;
+	facts[deficits_filled] += naive.budgets == before.budgets && h->deficit < old->deficit;
+	facts[debt_and_deficit] += h->deficit > 0 && h->issued > h->repaid;
+	facts[debts_made] += run.call.name == SETTLE && a->wrote && h->issued > old->issued;
+	facts[unminted] += naive.budgets == before.budgets && h->burned > old->burned;
+	facts[frozen_by_breach] += run.call.name == SETTLE && naive.frozen && !before.frozen;
+	for (int i = 0; run.call.name == RESERVE && i < before.reservations; i++)
+		facts[holds_ended] += naive.reservation[i].state != before.reservation[i].state;
+	facts[kept_nothing] += !a->wrote;
+	facts[refused_yet_kept] += a->wrote && strcmp(a->outcome, "REFUSED") == 0;
+}
+
+/* ---- one event ----------------------------------------------------------- */
+
+/* check_wait: a caller that waits exactly that long is admitted, not before (D4). */
+static bool
+check_wait(void)
+{
+	const Answer *a = &run.ledger_said;
+
+	if (strcmp(a->wait_kind, "refill") != 0 || run.huge)
+		return true;
+	if (!ledger_admits(&ledger, run.call.units, a->wait))
+		return fail("D4: refused after the stated wait");
+	if (ledger_admits(&ledger, run.call.units, a->wait - 1))
+		return fail("D4: admitted before the stated wait");
+	facts[ledger_policy[ledger.in_force].policy.refill == LL_REFILL_WINDOW
+		  ? windows_waited : waits_proved]++;
+	return true;
+}
+
+/* check_reset: the reset of a receipt says when the pair is full by refill alone (J1). */
+static bool
+check_reset(void)
+{
+	int64_t		ticks = ledger_ticks_until_full(&ledger);
+
+	if (run.huge)
+		return true;
+	if (ticks != naive_ticks_until_full(&naive))
+		return fail("J1: reset differs");
+	if (ticks >= 0 && !ledger_full(&ledger, ticks))
+		return fail("J1: not full at the reset");
+	return true;
+}
+
+static void
+remember(void)
+{
+	const Call *c = &run.call;
+
+	if (run.naive_said.replayed || strcmp(run.naive_said.outcome, "ACCEPTED") != 0)
+		return;
+	if (c->name == RESERVE || c->name == START || c->name == SETTLE || c->name == RELEASE ||
+		c->name == RESOLVE)
+		run.memory[run.remembered++ % REMEMBERED] = *c;
+}
+
+static bool
+do_call(void)
+{
+	const char *broken;
+
+	naive.clock = ledger.clock = run.clock;
+	run.naive_said = naive_call(&naive, &before, &run.call);
+	run.ledger_said = ledger_call(&ledger, &run.call);
+	if (run.ledger_said.overflow && run.naive_said.strained)
+	{
+		run.naive_said = run.ledger_said;
+		naive_undo(&naive, &before);
+	}
+	if (!same_answer())
+		return fail("the two answer differently");
+	if (!same_states())
+		return fail("the two hold different states");
+	if (ledger.broken != NULL)
+		return fail(ledger.broken);
+	broken = naive_check(&naive, &before, &run.call, &run.naive_said);
+	if (broken != NULL)
+		return fail(broken);
+	if (run.naive_said.overflow)
+	{
+		facts[overflows]++;
+		return true;
+	}
+	if (run.expected != NULL && (strcmp(run.expected, run.naive_said.outcome) != 0 ||
+								 run.expected_replay != run.naive_said.replayed))
+		return fail("a repeat is not the same answer, or a contradiction no conflict");
+	count_facts();
+	remember();
+	return check_wait() && check_reset();
+}
+
+/* pass_time: mostly a little, sometimes long, seldom back (A3). */
+static bool
+pass_time(void)
+{
+	static const int64_t steps[] = {1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 5, 5, 8, 8, 30};
+	static const int64_t back[] = {1, 5, 30};
+	int64_t		step = one_in(100) ? between(100, 300) : ONE_OF(steps);
+
+	if (one_in(30))
+	{
+		run.clock -= ONE_OF(back);
+		facts[stepped_back]++;
+		return true;
+	}
+	naive.clock = ledger.clock = run.clock;
+	if (step < 50 && one_in(4) && !run.huge && naive.in_force == naive.policies - 1)
+	{
+		if (!ledger_late_is_early(&ledger, step))
+			return fail("C4: one late roll differs from many early ones");
+		facts[late_is_early]++;
+	}
+	run.clock += step;
+	return true;
+}
+
+static bool
+one_event(void)
+{
+	if (one_in(5) || !choose_call(&run.call))
+		return pass_time();
+	return do_call();
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static void
+print_counts(void)
+{
+	for (int c = 0; c < CALLS; c++)
+		for (int d = 0; d <= LL_DIMENSION_COUNT; d++)
+			if (answers[c][d] > 0)
+				printf("# %9ld  %s %s\n", answers[c][d], call_name[c],
+					   d == 0 ? "accepted" : d == LL_DIMENSION_COUNT ? "replayed" : column_name(d));
+	for (int f = 0; f < FACT_COUNT; f++)
+		printf("# %9ld  %s\n", facts[f], fact_text[f]);
+}
+
+/* listed tells whether a comma-separated list has the word. */
+static bool
+listed(const char *list, const char *word)
+{
+	size_t		length = strlen(word);
+
+	for (;;)
+	{
+		if (strncmp(list, word, length) == 0 && (list[length] == ',' || list[length] == '\0'))
+			return true;
+		list = strchr(list, ',');
+		if (list == NULL)
+			return false;
+		list++;
+	}
+}
+
+/* report prints a test for each thing that must have happened. */
+static int
+report(long events, long sequences)
+{
+	int			test = 1;
+	int			missing = 0;
+
+	printf("ok 1 - %ld events in %ld sequences: every answer, field and rule\n", events, sequences);
+	print_counts();
+	if (events < ENOUGH)
+	{
+		printf("1..1\n");
+		return 0;
+	}
+	for (int c = 0; c < CALLS; c++)
+		for (int d = 0; d <= LL_DIMENSION_COUNT; d++)
+		{
+			bool		seen = answers[c][d] > 0;
+
+			if (!listed(must_happen[c], column_name(d)) && !seen)
+				continue;
+			missing += !seen;
+			printf("%s %d - it happened: %s %s\n", seen ? "ok" : "not ok", ++test, call_name[c],
+				   d == 0 ? "accepted" : d == LL_DIMENSION_COUNT ? "replayed" : column_name(d));
+		}
+	for (int f = 0; f < FACT_COUNT; f++)
+	{
+		missing += facts[f] == 0;
+		printf("%s %d - it happened: %s\n", facts[f] > 0 ? "ok" : "not ok", ++test, fact_text[f]);
+	}
+	printf("1..%d\n", test);
+	return missing > 0;
+}
+
+static void
+usage(FILE *out)
+{
+	fprintf(out, "usage: run [--seed N] [--events N] [--length N]\n"
+			"  --seed N    of the first sequence, default 1; each has the next number\n"
+			"  --events N  in all, default %d\n"
+			"  --length N  events in one sequence, default %d, at most %d\n",
+			EVENTS, LENGTH, LENGTH_MAX);
+}
+
+int
+main(int argc, char **argv)
+{
+	long long	seed = 1;
+	long long	events = EVENTS;
+	long long	length = LENGTH;
+	long long	done = 0;
+	long		sequences = 0;
+
+	for (int i = 1; i < argc; i++)
+	{
+		long long  *value = strcmp(argv[i], "--seed") == 0 ? &seed
+			: strcmp(argv[i], "--events") == 0 ? &events
+			: strcmp(argv[i], "--length") == 0 ? &length : NULL;
+		char	   *end = "";
+
+		if (value != NULL && i + 1 < argc)
+			*value = strtoll(argv[++i], &end, 10);
+		if (strcmp(argv[i], "--help") == 0)
+		{
+			usage(stdout);
+			return 0;
+		}
+		if (value == NULL || *end != '\0' || events < 1 || length < 1 || length > LENGTH_MAX)
+		{
+			usage(stderr);
+			return 2;
+		}
+	}
+	printf("# seed %lld\n", seed);
+	for (; done < events; sequences++)
+	{
+		begin(seed + sequences);
+		for (run.event = 0; run.event < length && done < events; run.event++, done++)
+			if (!one_event())
+			{
+				printf("1..1\n");
+				return 1;
+			}
+	}
+	return report((long) done, sequences);
+}

@@ -1,0 +1,76 @@
+# Check-then-act admission: three gateways each see enough left and ask for 600
+# of the same 1,000 at the same instant.  Exactly one may have them (D2, F1, F5).
+#
+# Each round is a new subject of a wildcard policy, so that the three requests
+# are also the first of their pair (B3).
+#
+# Fails when: the available units are read before the pair's lock is held, or the
+# head is not locked at all; at REPEATABLE READ and SERIALIZABLE, when a row
+# version that the snapshot does not show is decided about.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Limitledger;
+use Test::More;
+
+my $rounds = 500;
+my $node = ledger_node('parallel');
+
+publish($node, subject => '*');
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE call (subject text, client int, outcome text, dimension text,
+  began_at timestamptz, ended_at timestamptz);
+SQL
+
+foreach my $level ('read committed', 'repeatable read', 'serializable')
+{
+	my $script = write_script("race", race_prelude(0.007, 400) . <<"SQL");
+INSERT INTO call
+SELECT '$level ' || :round, :client_id, r.outcome, r.dimension, statement_timestamp(), clock_timestamp()
+FROM limitledger.reserve_capacity('$level ' || :round, 'chat', 'r' || :client_id, 600, sha256('d')) r;
+SQL
+
+	local $ENV{PGOPTIONS} = "-c default_transaction_isolation='$level'";
+	my ($code, $output) =
+	  bench($node, '-c', 3, '-j', 3, '-t', $rounds, '-f', $script);
+	my $failed = failed_transactions($output);
+	delete local $ENV{PGOPTIONS};
+
+	is($code, 0, "$level: every call got an answer or a serialization failure");
+
+	value_is($node, <<"SQL", "$rounds|400|400|600|600", "$level: one budget a subject, 400 available, 600 reserved");
+SELECT count(*), min(available), max(available), min(reserved), max(reserved)
+FROM limitledger.head_budget WHERE subject LIKE '$level %'
+SQL
+	value_is($node, <<"SQL", "$rounds|$rounds|RESERVED", "$level: one reservation a subject is stored");
+SELECT count(*), count(DISTINCT subject), string_agg(DISTINCT state, ' ')
+FROM limitledger.reservation WHERE subject LIKE '$level %'
+SQL
+	value_is($node, <<"SQL", "$rounds|" . (2 * $rounds - $failed) . '|0', "$level: one is told yes, the others no");
+SELECT count(*) FILTER (WHERE outcome = 'ACCEPTED'),
+       count(*) FILTER (WHERE outcome = 'REFUSED' AND dimension = 'available'),
+       count(*) FILTER (WHERE outcome NOT IN ('ACCEPTED', 'REFUSED'))
+FROM call WHERE subject LIKE '$level %'
+SQL
+
+	if ($level eq 'read committed')
+	{
+		is($failed, 0, "$level: nobody fails");
+		cmp_ok($node->safe_psql('postgres', <<"SQL"), '>=', $rounds / 10, "$level: the calls really met");
+SELECT count(*) FROM (
+  SELECT FROM call WHERE subject LIKE '$level %'
+  GROUP BY subject HAVING max(began_at) < min(ended_at)) met
+SQL
+	}
+	else
+	{
+		cmp_ok($failed, '>', 0, "$level: a stale snapshot was refused, so the calls really met");
+	}
+	audit_ok($node, "after $rounds rounds at $level");
+}
+
+$node->stop;
+done_testing();

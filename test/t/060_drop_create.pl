@@ -1,0 +1,98 @@
+# Cached catalogue numbers: DROP EXTENSION and CREATE EXTENSION under the feet of
+# a session that has used it.  The session works on the new tables or gets a clear
+# error; it never meets a stale number, another table or a crash.
+#
+# Fails when: an OID, a plan, a policy or a compiled CHECK outlives the extension
+# in a backend.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Limitledger;
+use Test::More;
+
+my $node = ledger_node('drop_create');
+my $born = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
+my $publish = <<'SQL';
+SELECT generation FROM limitledger.publish_policy('{"schema": "admissionBudget.v1", "subject": "t1", "route": "chat",
+ "region": "*", "unit": "tokens", "refill": {"kind": "none"}, "burst": CAP, "epoch": {"length": "1 day"},
+ "estimatorDigests": [], "largestReservation": 100, "holdTtl": "1 hour", "executionTtl": "1 hour",
+ "hardExecutionLimit": 1000, "maximumOverdraft": 500, "priority": 0, "weight": 1, "fairnessBudget": 0,
+ "retention": "1 day"}')
+SQL
+my $reserve = "SELECT outcome, replayed, generation, cap, available FROM limitledger.reserve_capacity('t1', 'chat', 'r1', 100, sha256('d'), start_operation => 'o1')";
+my $settle = "SELECT outcome, state, available FROM limitledger.settle_usage('t1', 'r1', 'o1', 40)";
+
+sub life
+{
+	my ($session, $cap, $name) = @_;
+
+	is($session->query_safe($publish =~ s/CAP/$cap/r), '1', "$name: the first generation is 1");
+	is($session->query_safe($reserve), "ACCEPTED|f|1|$cap|" . ($cap - 100), "$name: reserve starts from nothing");
+	is($session->query_safe($settle), 'ACCEPTED|SETTLED|' . ($cap - 40), "$name: settle");
+	is($session->query_safe('SELECT * FROM limitledger.verify_conservation()'), '', "$name: the books balance");
+}
+
+# One session does it all.
+my $one = session($node);
+life($one, 1000, 'created');
+$one->query_safe($_) for 'DROP EXTENSION limitledger', 'CREATE EXTENSION limitledger';
+life($one, 2000, 'created again');
+$one->query_safe($_) for 'BEGIN', 'DROP EXTENSION limitledger', 'CREATE EXTENSION limitledger';
+life($one, 3000, 'created again in a transaction');
+$one->query_safe('ROLLBACK');
+is($one->query_safe($reserve), 'ACCEPTED|t|1|2000|1960', 'after its rollback the old ledger stands');
+$one->query_safe($_) for 'BEGIN', 'DROP EXTENSION limitledger', 'ROLLBACK';
+is($one->query_safe($settle), 'ACCEPTED|SETTLED|1960', 'and after a drop that was rolled back');
+
+# Another session does it while this one holds prepared statements.
+my $two = session($node);
+$two->query_safe("PREPARE reserve AS $reserve");
+$two->query_safe("PREPARE settle AS $settle");
+is($two->query_safe('EXECUTE reserve'), 'ACCEPTED|t|1|2000|1960', 'a prepared reserve');
+is($two->query_safe('EXECUTE settle'), 'ACCEPTED|SETTLED|1960', 'a prepared settle');
+
+$one->query_safe('DROP EXTENSION limitledger');
+$two->query('EXECUTE reserve');
+like($two->{stderr}, qr/ERROR:  schema "limitledger" does not exist/, 'dropped: a clear error');
+$two->{stderr} = '';
+
+# Other tables take the freed names' place in the catalogue; nothing may land there.
+$one->query_safe('CREATE TABLE bystander AS SELECT 1 AS n');
+$one->query_safe('CREATE EXTENSION limitledger');
+$two->query('EXECUTE reserve');
+unlike($two->{stderr}, qr/could not open relation|cache lookup failed/, 'created, without a policy: no stale number');
+is($two->{stderr}, '', 'created, without a policy: no error');
+is($two->query_safe('SELECT count(*) FROM limitledger.reservation'), '0', 'created, without a policy: nothing was written');
+
+is($one->query_safe($publish =~ s/CAP/4000/r), '1', 'created by another session: the first generation is 1');
+is($two->query_safe('EXECUTE reserve'), 'ACCEPTED|f|1|4000|3900', 'the prepared reserve works on the new tables');
+is($two->query_safe('EXECUTE settle'), 'ACCEPTED|SETTLED|3960', 'the prepared settle too');
+is($two->query_safe('SELECT count(*) FROM limitledger.reservation'), '1', 'the row is in the new table');
+is($two->query_safe('SELECT n FROM bystander'), '1', 'and in no other');
+
+# A generation number comes again with other contents: a cached policy must not survive.
+$one->query_safe($_) for 'DROP EXTENSION limitledger', 'CREATE EXTENSION limitledger';
+$one->query_safe($publish =~ s/CAP/150/r);
+is($two->query_safe('EXECUTE reserve'), 'ACCEPTED|f|1|150|50', 'generation 1 is the new one');
+is($two->query_safe("SELECT outcome, dimension FROM limitledger.reserve_capacity('t1', 'chat', 'r2', 51, sha256('d'))"),
+	'REFUSED|available', 'with the new cap');
+
+$one->query('ALTER EXTENSION limitledger SET SCHEMA public');
+like($one->{stderr}, qr/ERROR:  extension "limitledger" does not support SET SCHEMA/, 'the schema is fixed');
+$one->{stderr} = '';
+
+# A second database has numbers of its own.
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql('other', 'CREATE EXTENSION limitledger');
+my $other = session($node, 'other');
+life($other, 5000, 'another database');
+
+audit_ok($node, 'at the end');
+is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $born, 'the server never restarted');
+
+$_->quit for $one, $two, $other;
+$node->stop;
+done_testing();

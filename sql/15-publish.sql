@@ -405,6 +405,7 @@ BEGIN
       DETAIL = format('It is %s, and stages move only forward.', one.stage),
       HINT = 'Publish its content as a new generation.';
   END IF;
+  PERFORM @extschema@.policy_touch(one.route);
   overtaken_by := @extschema@.policy_overtaken_by(one);
   IF overtaken_by IS NOT NULL THEN
     RAISE EXCEPTION USING
@@ -413,7 +414,6 @@ BEGIN
       HINT = 'Publish its content as a new generation.';
   END IF;
 
-  PERFORM @extschema@.policy_touch(one.route);
   UPDATE @extschema@.policy AS p SET stage = 'draining'
   WHERE p.route = one.route AND p.subject = one.subject AND p.stage = 'active';
   -- A clock that stepped back moves no switch before an earlier one (A3).
@@ -448,6 +448,7 @@ AS $$
 DECLARE
   next_generation bigint;
 BEGIN
+  PERFORM @extschema@.policy_touch(parsed.route);
   IF parsed.unit <> (SELECT p.unit FROM @extschema@.policy AS p WHERE p.route = parsed.route LIMIT 1) THEN
     PERFORM @extschema@.policy_refuse_value(parsed.document, 'unit', 'is not the unit of the route',
       'The first policy of a route fixes its unit: use that, or another route.');
@@ -455,7 +456,6 @@ BEGIN
   SELECT coalesce(max(p.generation), 0) + 1 INTO next_generation FROM @extschema@.policy AS p;
   PERFORM @extschema@.policy_check_generation(parsed.generation, next_generation);
 
-  PERFORM @extschema@.policy_touch(parsed.route);
   parsed.generation := next_generation;
   parsed.stage := 'published';
   parsed.published_at := @extschema@.ledger_clock();
@@ -651,28 +651,3 @@ CREATE TRIGGER policy_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON po
   FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.policy_changed();
 -- Whoever writes, a replication worker included: a cache that missed it is wrong.
 ALTER TABLE policy ENABLE ALWAYS TRIGGER policy_changed;
-
-REVOKE ALL ON FUNCTION
-  ledger_clock(),
-  policy_refuse(text, text, text, text, text),
-  policy_refuse_value(jsonb, text, text, text),
-  policy_check_fields(jsonb, text, text[], text[]),
-  policy_text(jsonb, text),
-  policy_integer(jsonb, text, bigint, bigint),
-  policy_units(jsonb, text, bigint),
-  policy_duration(jsonb, text, text),
-  policy_digests(jsonb, text),
-  policy_read_refill(jsonb, policy),
-  policy_read_epoch(jsonb, policy),
-  policy_read_limits(jsonb, policy),
-  policy_read(jsonb),
-  policy_touch(text),
-  policy_overtaken_by(policy),
-  policy_activate(policy),
-  policy_add(policy),
-  policy_check_generation(bigint, bigint),
-  publish_policy(jsonb, boolean),
-  activate_policy(bigint),
-  policy_guard(),
-  policy_changed()
-FROM PUBLIC;

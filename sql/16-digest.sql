@@ -17,5 +17,3 @@ Errors: LL108 a number is no double, such as 9007199254740993 or 333333333.33333
 
 COMMENT ON FUNCTION request_digest(jsonb) IS
 $$The SHA-256 of canonical_json(request) in UTF-8, 32 bytes: what reserve_capacity takes as digest (A5). A client computes the same with any RFC 8785 library. Errors: LL108, as canonical_json. NULL gives NULL.$$;
-
-REVOKE ALL ON FUNCTION canonical_json(jsonb), request_digest(jsonb) FROM PUBLIC;

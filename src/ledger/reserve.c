@@ -152,7 +152,7 @@ static void
 decide_element(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 {
 	LLReservationRow *twin = admitted_twin(e);
-	LLReservationRow stored = {0};
+	LLReservationRow stored;
 	Datum		bound;
 	LLVerdict	verdict;
 
@@ -161,7 +161,7 @@ decide_element(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 		answer_stored(e, twin, receipt);
 		return;
 	}
-	if (ll_reservation_peek(&stored, e->subject, e->id, snapshot))
+	if (ll_reservation_look(&stored, e->subject, e->id, snapshot))
 	{
 		answer_stored(e, &stored, receipt);
 		return;
@@ -198,7 +198,7 @@ static bool
 hold_is_due(const LLPairWork *work, Snapshot snapshot)
 {
 	LLScan	   *scan = ll_pair_due_begin(&work->head, work->head.pair.seen_at, snapshot);
-	bool		due = ll_scan_next(scan, ll_table_slot(LL_TABLE_RESERVATION));
+	bool		due = ll_scan_next(scan, ll_table_scratch(LL_TABLE_RESERVATION));
 
 	ll_scan_end(scan);
 	return due;
@@ -214,7 +214,7 @@ static bool
 refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 {
 	LLPairWork *work = e->work;
-	LLReservationRow stored = {0};
+	LLReservationRow stored;
 	LLRequest	request;
 	LLVerdict	verdict;
 
@@ -226,7 +226,7 @@ refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 	if (verdict.outcome != LL_REFUSED ||
 		(holds_matter(&verdict) && hold_is_due(work, snapshot)))
 		return false;
-	if (ll_reservation_peek(&stored, e->subject, e->id, snapshot))
+	if (ll_reservation_look(&stored, e->subject, e->id, snapshot))
 	{
 		answer_stored(e, &stored, receipt);
 		return true;
@@ -390,7 +390,7 @@ bind_operations(LLReserveElement **elements, int count, LLReceipt *receipts)
 static void
 insert_row(LLReserveElement *e, LLReceipt *receipt)
 {
-	LLReservationRow stored = {0};
+	LLReservationRow stored;
 	Snapshot	snapshot;
 
 	if (ll_reservation_insert(&e->row))
@@ -399,7 +399,7 @@ insert_row(LLReserveElement *e, LLReceipt *receipt)
 	if (e->start_operation != 0)
 		ll_operation_forget(&e->operation_tid);
 	snapshot = ll_snapshot_take();
-	if (!ll_reservation_peek(&stored, e->subject, e->id, snapshot))
+	if (!ll_reservation_look(&stored, e->subject, e->id, snapshot))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not serialize access due to a concurrent use of the reservation id"),

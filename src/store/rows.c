@@ -416,6 +416,15 @@ ll_reservation_peek(LLReservationRow *row, Datum subject, Datum id, Snapshot sna
 	return true;
 }
 
+/* ll_reservation_look is a peek whose result is used before the next look. */
+bool
+ll_reservation_look(LLReservationRow *row, Datum subject, Datum id, Snapshot snapshot)
+{
+	memset(row, 0, sizeof(*row));
+	row->slot = ll_table_scratch(LL_TABLE_RESERVATION);
+	return ll_reservation_peek(row, subject, id, snapshot);
+}
+
 /*
  * ll_reservation_in_flight tells whether a transaction that has not ended
  * holds a row under this id: the original of a retry, perhaps (D3).
@@ -424,10 +433,10 @@ bool
 ll_reservation_in_flight(Datum subject, Datum id)
 {
 	SnapshotData dirty;
-	LLReservationRow row = {0};
+	LLReservationRow row;
 
 	InitDirtySnapshot(dirty);
-	return ll_reservation_peek(&row, subject, id, &dirty) &&
+	return ll_reservation_look(&row, subject, id, &dirty) &&
 		(TransactionIdIsValid(dirty.xmin) || TransactionIdIsValid(dirty.xmax));
 }
 
@@ -494,7 +503,7 @@ bool
 ll_operation_peek(Datum subject, Datum id, Datum *reservation, Snapshot snapshot)
 {
 	ScanKeyData key[2];
-	TupleTableSlot *slot = ll_table_slot(LL_TABLE_OPERATION);
+	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_OPERATION);
 
 	ll_key_text(&key[0], 1, subject);
 	ll_key_text(&key[1], 2, id);

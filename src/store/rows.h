@@ -90,6 +90,7 @@ extern void ll_closed_insert(const LLHead *head, const LLClosed *closed);
 extern void ll_closed_update(const LLHead *head, const LLClosed *closed);
 
 extern bool ll_reservation_peek(LLReservationRow *row, Datum subject, Datum id, Snapshot snapshot);
+extern bool ll_reservation_look(LLReservationRow *row, Datum subject, Datum id, Snapshot snapshot);
 extern bool ll_reservation_in_flight(Datum subject, Datum id);
 extern LLLock ll_reservation_lock(LLReservationRow *row, Snapshot snapshot, LockWaitPolicy policy);
 extern bool ll_reservation_insert(const LLReservationRow *row);

@@ -71,6 +71,7 @@ typedef struct LLTable
 	List	   *arbiter;		/* the primary key */
 	bool		indexes_open;
 	TupleTableSlot *row;		/* the row to be written, this call */
+	TupleTableSlot *scratch;	/* for a look, this call */
 } LLTable;
 
 static struct
@@ -177,6 +178,7 @@ end_call(void)
 				index_close(t->writer->ri_IndexRelationDescs[n], NoLock);
 		t->indexes_open = false;
 		t->row = NULL;
+		t->scratch = NULL;
 		if (t->writer != NULL)
 		{
 			/* made for triggers, in the list that is reset below */
@@ -272,6 +274,20 @@ ll_table_slot(LLTableId table)
 	Relation	relation = ll_table(table);
 
 	return call_slot(relation, table_slot_callbacks(relation));
+}
+
+/*
+ * ll_table_scratch gives the one slot per table for a look whose result is
+ * used up before the next look.
+ */
+TupleTableSlot *
+ll_table_scratch(LLTableId table)
+{
+	LLTable    *t = &store.table[table];
+
+	if (t->scratch == NULL)
+		t->scratch = ll_table_slot(table);
+	return t->scratch;
 }
 
 /* ---- reading ------------------------------------------------------------ */

@@ -62,6 +62,7 @@ extern void ll_store_step(void);
 
 extern Relation ll_table(LLTableId table);
 extern TupleTableSlot *ll_table_slot(LLTableId table);
+extern TupleTableSlot *ll_table_scratch(LLTableId table);
 extern uint64 ll_table_version(void);
 
 /* Reading: an index scan under a snapshot.  A key is a column of the index, from 1. */

@@ -12,8 +12,8 @@
 #include <stdarg.h>
 
 #include "catalog/pg_type.h"
-#include "store/errors.h"
-#include "store/rows.h"
+#include "errors.h"
+#include "ledger/ledger.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"

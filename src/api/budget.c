@@ -8,9 +8,7 @@
 #include "args.h"
 #include "core/arith.h"
 #include "funcapi.h"
-#include "store/clock.h"
-#include "store/errors.h"
-#include "store/table.h"
+#include "errors.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -67,7 +65,7 @@ limitledger_get_budget(PG_FUNCTION_ARGS)
 
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.route = ll_arg_text(ll_arg(fcinfo, 1, "route"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_get_budget, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_get_budget, &call);
 	InitMaterializedSRF(fcinfo, 0);
 	if (!call.answer.found)
 		return (Datum) 0;
@@ -133,7 +131,7 @@ limitledger_repay_debt(PG_FUNCTION_ARGS)
 	ll_answer_writes("repay_debt()");
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.route = ll_arg_text(ll_arg(fcinfo, 1, "route"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_repay_debt, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_repay_debt, &call);
 	answer_outcome(&call.answer, values, nulls, 7);
 	if (call.answer.found)
 	{
@@ -167,7 +165,7 @@ limitledger_unfreeze(PG_FUNCTION_ARGS)
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.route = ll_arg_text(ll_arg(fcinfo, 1, "route"));
 	call.reason = ll_arg_text(ll_arg(fcinfo, 2, "reason"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_unfreeze, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_unfreeze, &call);
 	answer_outcome(&call.answer, values, nulls, 6);
 	if (call.answer.found)
 	{
@@ -219,7 +217,7 @@ sweep(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
 
 	ll_answer_writes(name);
 	call.limit = ll_arg_batch_limit(ll_arg(fcinfo, 0, "batch_limit"));
-	ll_store_run(fcinfo->flinfo->fn_oid, script, &call);
+	ll_run(fcinfo->flinfo->fn_oid, script, &call);
 	return call.expiry;
 }
 
@@ -282,7 +280,7 @@ limitledger_repay_debtors(PG_FUNCTION_ARGS)
 	call.limit = ll_arg_batch_limit(ll_arg(fcinfo, 0, "batch_limit"));
 	call.subject = PG_ARGISNULL(1) ? CStringGetTextDatum("") : PointerGetDatum(PG_GETARG_TEXT_PP(1));
 	call.route = PG_ARGISNULL(2) ? CStringGetTextDatum("") : PointerGetDatum(PG_GETARG_TEXT_PP(2));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_debtors, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_debtors, &call);
 	values[0] = Int64GetDatum(call.debtors.pairs);
 	values[1] = Int64GetDatum(call.debtors.repaid_units);
 	values[2] = call.debtors.last_subject;
@@ -295,5 +293,5 @@ limitledger_repay_debtors(PG_FUNCTION_ARGS)
 Datum
 limitledger_ledger_clock(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_TIMESTAMPTZ(ll_clock_now());
+	PG_RETURN_TIMESTAMPTZ(ll_now());
 }

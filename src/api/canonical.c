@@ -17,7 +17,7 @@
 #include "common/shortest_dec.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "store/errors.h"
+#include "errors.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
 #include "utils/numeric.h"

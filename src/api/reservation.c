@@ -7,8 +7,7 @@
 #include "answer.h"
 #include "args.h"
 #include "catalog/pg_type.h"
-#include "store/errors.h"
-#include "store/table.h"
+#include "errors.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(limitledger_reserve_capacity);
@@ -23,7 +22,7 @@ PG_FUNCTION_INFO_V1(limitledger_report_usage_unknown);
 PG_FUNCTION_INFO_V1(limitledger_get_reservation);
 PG_FUNCTION_INFO_V1(limitledger_resolve_reservation);
 
-/* A call on its way through ll_store_run. */
+/* A call on its way through ll_run. */
 typedef struct Call
 {
 	void	   *elements;
@@ -102,7 +101,7 @@ limitledger_reserve_capacity(PG_FUNCTION_ARGS)
 	for (int i = 0; i < RESERVE_ARGS; i++)
 		arg[i] = ll_arg(fcinfo, i, reserve_names[i]);
 	check_reserve(&element, arg);
-	ll_store_run(fcinfo->flinfo->fn_oid, run_reserve, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_reserve, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -131,7 +130,7 @@ limitledger_reserve_capacity_batch(PG_FUNCTION_ARGS)
 		check_reserve(&elements[e], arg);
 	}
 	call = call_of(elements, count);
-	ll_store_run(fcinfo->flinfo->fn_oid, run_reserve, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_reserve, &call);
 	return ll_answer_receipts(fcinfo, call.receipts, count);
 }
 
@@ -156,7 +155,7 @@ limitledger_start_reservation(PG_FUNCTION_ARGS)
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	element.operation = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_start, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_start, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -177,7 +176,7 @@ limitledger_start_reservation_batch(PG_FUNCTION_ARGS)
 		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
 		elements[i].operation = ll_arg_text(ll_array_arg(&operations, i));
 	}
-	ll_store_run(fcinfo->flinfo->fn_oid, run_start, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_start, &call);
 	return ll_answer_receipts(fcinfo, call.receipts, count);
 }
 
@@ -236,7 +235,7 @@ limitledger_settle_usage(PG_FUNCTION_ARGS)
 	check_settle(&element, ll_arg(fcinfo, 0, "subject"), ll_arg(fcinfo, 1, "reservation_id"),
 				 ll_arg(fcinfo, 2, "operation_id"), ll_arg(fcinfo, 3, "actual"),
 				 ll_arg(fcinfo, 4, "receipt_digest"), ll_arg(fcinfo, 5, "source"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_settle, &call);
 	if (call.receipts->verdict.dimension == LL_DIM_NOT_STARTED)
 		ereport(ERROR,
 				(errcode(LL_ERRCODE_NOT_STARTED),
@@ -265,7 +264,7 @@ limitledger_settle_usage_batch(PG_FUNCTION_ARGS)
 		check_settle(&elements[i], ll_array_arg(&subjects, i), ll_array_arg(&ids, i),
 					 ll_array_arg(&operations, i), ll_array_arg(&actuals, i),
 					 ll_array_arg(&digests, i), ll_array_arg(&sources, i));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_settle, &call);
 	return ll_answer_receipts(fcinfo, call.receipts, count);
 }
 
@@ -280,7 +279,7 @@ limitledger_release_reservation(PG_FUNCTION_ARGS)
 	element.release = true;
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_settle, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -300,7 +299,7 @@ limitledger_release_reservation_batch(PG_FUNCTION_ARGS)
 		elements[i].subject = ll_arg_subject(ll_array_arg(&subjects, i));
 		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
 	}
-	ll_store_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_settle, &call);
 	return ll_answer_receipts(fcinfo, call.receipts, count);
 }
 
@@ -340,7 +339,7 @@ limitledger_report_usage_unknown(PG_FUNCTION_ARGS)
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_unknown, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_unknown, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -352,7 +351,7 @@ limitledger_get_reservation(PG_FUNCTION_ARGS)
 
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_get, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_get, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -366,6 +365,6 @@ limitledger_resolve_reservation(PG_FUNCTION_ARGS)
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_digest(ll_arg(fcinfo, 2, "digest"));
-	ll_store_run(fcinfo->flinfo->fn_oid, run_resolve, &call);
+	ll_run(fcinfo->flinfo->fn_oid, run_resolve, &call);
 	return ll_answer_receipt(call.receipts);
 }

@@ -7,7 +7,7 @@
 #include "answer.h"
 #include "core/transition.h"
 #include "funcapi.h"
-#include "store/errors.h"
+#include "errors.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 

@@ -7,7 +7,7 @@
 #include "core/arith.h"
 #include "ledger.h"
 #include "store/columns.h"
-#include "store/errors.h"
+#include "errors.h"
 
 /* ll_admission_name says whether the pair admits, in one word. */
 const char *
@@ -49,7 +49,6 @@ ll_get_budget(Datum subject, Datum route, LLBudgetAnswer *answer)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 
-	ll_policy_begin();
 	ll_pair_init(&answer->work, subject, route);
 	(void) ll_pair_find(&answer->work, snapshot);
 	ll_pair_present(&answer->work);
@@ -68,7 +67,6 @@ ll_repay_debt(Datum subject, Datum route, LLBudgetAnswer *answer)
 {
 	LLPairWork *work = &answer->work;
 
-	ll_policy_begin();
 	ll_pair_init(work, subject, route);
 	answer->verdict = ll_say(LL_UNKNOWN, LL_DIM_RESERVATION);
 	if (ll_pair_find_and_lock(work, LockWaitBlock) != LL_LOCK_TAKEN)
@@ -87,7 +85,6 @@ ll_unfreeze_pair(Datum subject, Datum route, Datum reason, LLBudgetAnswer *answe
 {
 	LLPairWork *work = &answer->work;
 
-	ll_policy_begin();
 	ll_pair_init(work, subject, route);
 	answer->verdict = ll_say(LL_UNKNOWN, LL_DIM_RESERVATION);
 	if (ll_pair_find_and_lock(work, LockWaitBlock) != LL_LOCK_TAKEN)
@@ -118,7 +115,6 @@ ll_repay_debtors(int32 limit, Datum after_subject, Datum after_route, LLDebtors 
 	LLScan	   *scan;
 	int32		met = 0;
 
-	ll_policy_begin();
 	ll_key_text_from(&key, 1, after_subject);
 	scan = ll_scan_begin(LL_INDEX_HEAD_DEBT, snapshot, &key, 1);
 	while (met < limit && ll_scan_next(scan, slot))

@@ -169,7 +169,6 @@ ll_finish_expiring(int32 limit, LLExpiry *expiry)
 {
 	ListCell   *cell;
 
-	ll_policy_begin();
 	foreach(cell, pairs_expiring(limit))
 	{
 		LLPairWork *work = lfirst(cell);

@@ -12,6 +12,10 @@
 
 #include "pair.h"
 
+/* run.c */
+extern void ll_run(Oid function, void (*script) (void *arg), void *arg);
+extern TimestampTz ll_now(void);
+
 /* What a call returns about a reservation (J1).  0, -1 and LL_NO_TIME: NULL. */
 typedef struct LLReceipt
 {

@@ -10,7 +10,7 @@
 #include "pair.h"
 
 #include "store/clock.h"
-#include "store/errors.h"
+#include "errors.h"
 #include "utils/builtins.h"
 
 /* ll_pair_compare orders pairs as their locks are taken. */

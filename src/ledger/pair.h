@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "nodes/pg_list.h"
+#include "roll.h"
 #include "store/policy.h"
 #include "store/rows.h"
 

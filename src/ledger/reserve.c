@@ -20,7 +20,7 @@
 
 #include "ledger.h"
 #include "store/clock.h"
-#include "store/errors.h"
+#include "errors.h"
 
 /* ---- what is stored under the id ---------------------------------------- */
 
@@ -419,7 +419,6 @@ ll_reserve(LLReserveElement *elements, int count, LLReceipt *receipts)
 	LLReserveElement **order = palloc(sizeof(LLReserveElement *) * count);
 	int			first;
 
-	ll_policy_begin();
 	for (int i = 0; i < count; i++)
 	{
 		elements[i].index = i;

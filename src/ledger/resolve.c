@@ -10,7 +10,7 @@
 
 #include "ledger.h"
 #include "store/clock.h"
-#include "store/errors.h"
+#include "errors.h"
 
 static void
 answer(LLReceipt *receipt, LLVerdict verdict, const LLReservationRow *row)
@@ -39,7 +39,6 @@ ll_get_reservation(Datum subject, Datum id, LLReceipt *receipt)
 	LLReservationRow row = {0};
 	Snapshot	snapshot = ll_snapshot_take();
 
-	ll_policy_begin();
 	if (ll_reservation_peek(&row, subject, id, snapshot))
 		answer(receipt, ll_replayed(), &row);
 	else
@@ -72,7 +71,6 @@ fence(Datum subject, Datum id, Datum digest)
 void
 ll_resolve_reservation(Datum subject, Datum id, Datum digest, LLReceipt *receipt)
 {
-	ll_policy_begin();
 	for (;;)
 	{
 		LLReservationRow row = {0};

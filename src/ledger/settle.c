@@ -19,7 +19,7 @@
 
 #include "ledger.h"
 #include "store/clock.h"
-#include "store/errors.h"
+#include "errors.h"
 
 static int
 by_id(const void *a, const void *b)
@@ -209,7 +209,6 @@ ll_settle_or_release(LLSettleElement *elements, int count, LLReceipt *receipts)
 	LLSettleElement **pairs = palloc(sizeof(LLSettleElement *) * count);
 	Snapshot	snapshot = ll_snapshot_take();
 
-	ll_policy_begin();
 	for (int i = 0; i < count; i++)
 	{
 		elements[i].index = i;

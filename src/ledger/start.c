@@ -18,7 +18,7 @@
 #include "core/arith.h"
 #include "ledger.h"
 #include "store/clock.h"
-#include "store/errors.h"
+#include "errors.h"
 
 /* look_at_pair reads the pair of a reservation, without a lock. */
 static void
@@ -168,7 +168,6 @@ ll_start_reservations(LLStartElement *elements, int count, LLReceipt *receipts)
 {
 	LLStartElement **order = palloc(sizeof(LLStartElement *) * count);
 
-	ll_policy_begin();
 	for (int i = 0; i < count; i++)
 	{
 		elements[i].index = i;
@@ -197,7 +196,6 @@ ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *rec
 	LLVerdict	verdict;
 	LLPairWork	work;
 
-	ll_policy_begin();
 	element.subject = subject;
 	element.id = id;
 	lock_rows(&order, 1);

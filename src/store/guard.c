@@ -14,6 +14,7 @@
 #include "columns.h"
 #include "commands/trigger.h"
 #include "core/transition.h"
+#include "durability.h"
 #include "errors.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
@@ -220,7 +221,7 @@ limitledger_guard_bound(PG_FUNCTION_ARGS)
 
 /*
  * limitledger_policy_changed tells every backend, at commit, to look again at
- * which generations rule (B5).
+ * which generations rule (B5).  A publish is as durable as a call (F4).
  */
 Datum
 limitledger_policy_changed(PG_FUNCTION_ARGS)
@@ -231,6 +232,7 @@ limitledger_policy_changed(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("policy_changed must be called as a trigger")));
+	ll_durability_wrote();
 	CacheInvalidateRelcache(trigger->tg_relation);
 	return PointerGetDatum(NULL);
 }

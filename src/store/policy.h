@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "core/core.h"
-#include "ledger/roll.h"
+#include "core/periods.h"
 #include "utils/timestamp.h"
 
 /* One generation.  All but `draining` is frozen. */

@@ -6,8 +6,8 @@
  * calls, 9 the inside.  sqlstates() prints this list.  A refusal is never an
  * error; deadlocks, lock time-outs and serialization failures stay themselves.
  */
-#ifndef LL_STORE_ERRORS_H
-#define LL_STORE_ERRORS_H
+#ifndef LL_ERRORS_H
+#define LL_ERRORS_H
 
 #include "postgres.h"
 
@@ -55,4 +55,4 @@ enum LLErrorCode
 			 errdetail("A sum of units exceeds the range of bigint; nothing was written."), \
 			 errhint("Use a coarser unit.")))
 
-#endif							/* LL_STORE_ERRORS_H */
+#endif							/* LL_ERRORS_H */

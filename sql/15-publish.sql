@@ -647,7 +647,10 @@ CREATE TRIGGER policy_guard_truncate BEFORE TRUNCATE ON policy
 -- policy_changed tells every backend that its cached policies may be out of date.
 CREATE FUNCTION policy_changed() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'limitledger_policy_changed';
-CREATE TRIGGER policy_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON policy
+CREATE TRIGGER policy_changed AFTER INSERT OR UPDATE OR DELETE ON policy
+  FOR EACH ROW EXECUTE FUNCTION @extschema@.policy_changed();
+CREATE TRIGGER policy_changed_truncate AFTER TRUNCATE ON policy
   FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.policy_changed();
 -- Whoever writes, a replication worker included: a cache that missed it is wrong.
 ALTER TABLE policy ENABLE ALWAYS TRIGGER policy_changed;
+ALTER TABLE policy ENABLE ALWAYS TRIGGER policy_changed_truncate;

@@ -67,7 +67,7 @@ excess AS (
   GROUP BY 1, 2, 3, 4),
 -- what the closed budgets of a pair add up to
 older AS (
-  SELECT c.subject, c.route, sum(c.overdraft_issued - c.overdraft_repaid) AS debt,
+  SELECT c.subject, c.route, sum(c.overdraft_issued::numeric - c.overdraft_repaid) AS debt,
          sum(c.reserved) AS reserved
   FROM closed_budget c GROUP BY 1, 2),
 -- each budget with the one that it took over from
@@ -106,10 +106,10 @@ WHERE b.reserved <> coalesce(h.reserved, 0)
 UNION ALL
 SELECT 'C2', b.subject, b.route, b.generation, b.epoch,
        format('spent is %s, its settlements say %s', b.spent,
-              coalesce(h.spent, 0) + coalesce(x.spent, 0) + b.purged_spent)
+              coalesce(h.spent, 0) + coalesce(x.spent, 0) + b.purged_spent::numeric)
 FROM budgets b LEFT JOIN held h USING (subject, route, generation, epoch)
                LEFT JOIN excess x USING (subject, route, generation, epoch)
-WHERE b.spent <> coalesce(h.spent, 0) + coalesce(x.spent, 0) + b.purged_spent
+WHERE b.spent <> coalesce(h.spent, 0) + coalesce(x.spent, 0) + b.purged_spent::numeric
 
 UNION ALL
 SELECT 'C2', h.subject, h.route, h.generation, h.epoch, 'reservations without their budget'
@@ -139,9 +139,9 @@ WHERE b.available > p.cap
 UNION ALL
 SELECT 'E2', b.subject, b.route, b.generation, b.epoch,
        format('available is %s while the pair owes %s', b.available,
-              b.overdraft_issued - b.overdraft_repaid + coalesce(o.debt, 0))
+              b.overdraft_issued::numeric - b.overdraft_repaid + coalesce(o.debt, 0))
 FROM head_budget b LEFT JOIN older o USING (subject, route)
-WHERE b.available > 0 AND b.overdraft_issued - b.overdraft_repaid + coalesce(o.debt, 0) > 0
+WHERE b.available > 0 AND b.overdraft_issued::numeric - b.overdraft_repaid + coalesce(o.debt, 0) > 0
 
 UNION ALL
 SELECT 'B5', c.subject, c.route, c.generation, c.epoch,
@@ -167,7 +167,7 @@ WHERE c.opening > c.carried
         WHEN c.follows_generation IS NULL THEN c.carried
         WHEN c.line <> c.line_before AND c.refill_kind = 'window' THEN c.cap
         WHEN c.line <> c.line_before THEN -1
-        WHEN c.whole THEN greatest(0, least(c.cap, c.closing_available - c.deficit_before
+        WHEN c.whole THEN greatest(0, least(c.cap, c.closing_available::numeric - c.deficit_before
                                                    + c.cap - c.cap_before))
         ELSE least(c.cap, c.closing_available) END
    OR (c.follows_generation IS NULL AND c.carried > c.cap)

@@ -16,11 +16,15 @@ DECLARE
   worked   boolean;
   debtor   pg_catalog.record;
 BEGIN
-  IF batch_limit IS NULL OR batch_limit OPERATOR(pg_catalog.<) 1 THEN
-    RAISE EXCEPTION USING ERRCODE = 'LL106', MESSAGE = 'batch_limit must be at least 1';
+  IF time_limit IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'LL101', MESSAGE = 'time_limit must not be NULL',
+      DETAIL = 'NULL is neither zero nor a default here.',
+      HINT = 'Leave it out for 10 seconds.';
   END IF;
-  IF time_limit IS NULL OR time_limit OPERATOR(pg_catalog.<) interval '0' THEN
-    RAISE EXCEPTION USING ERRCODE = 'LL106', MESSAGE = 'time_limit must not be negative';
+  IF time_limit OPERATOR(pg_catalog.<) interval '0' THEN
+    RAISE EXCEPTION USING ERRCODE = 'LL106', MESSAGE = 'time_limit must not be negative',
+      DETAIL = pg_catalog.format('It is %s.', time_limit),
+      HINT = 'A time of 0 works off one batch of each kind.';
   END IF;
   claimed := 0; expired := 0; unknown := 0; debtors := 0; repaid_units := 0;
   LOOP

@@ -18,7 +18,7 @@
 	X(TEXT_ARGUMENT, '1', '0', '2', "a subject, route or id is empty, longer than 256 bytes or reserved") \
 	X(UNITS_ARGUMENT, '1', '0', '3', "units are out of range") \
 	X(DIGEST_ARGUMENT, '1', '0', '4', "a digest is neither 32 bytes nor sha256: and 64 hexadecimal digits") \
-	X(ARRAY_ARGUMENT, '1', '0', '5', "the arrays of a batch differ in length or have several dimensions") \
+	X(ARRAY_ARGUMENT, '1', '0', '5', "the arrays of a batch differ in length, are too long or have several dimensions") \
 	X(OTHER_ARGUMENT, '1', '0', '6', "another argument is out of its range") \
 	X(UNITS_OVERFLOW, '1', '0', '7', "a sum of units would exceed bigint") \
 	X(NOT_CANONICAL, '1', '0', '8', "the JSON holds a number without a canonical form") \

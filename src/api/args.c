@@ -188,7 +188,10 @@ ll_arg_optional_digest(LLArg arg)
 TimestampTz
 ll_arg_optional_time(LLArg arg)
 {
-	return arg.null ? LL_NO_TIME : DatumGetTimestampTz(arg.value);
+	if (arg.null)
+		return LL_NO_TIME;
+	/* -infinity is a deadline that has passed, not a missing one */
+	return Max(DatumGetTimestampTz(arg.value), LL_NO_TIME + 1);
 }
 
 /* ll_arg_batch_limit takes the size of a bounded batch. */

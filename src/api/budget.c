@@ -107,14 +107,12 @@ run_repay_debt(void *arg)
 	ll_repay_debt(call->subject, call->route, &call->answer);
 }
 
-/* what repay_debt and unfreeze answer about a pair that they did not find */
+/* the outcome of repay_debt and unfreeze; the rest is NULL if there is no such pair */
 static void
 answer_outcome(const LLBudgetAnswer *answer, Datum *values, bool *nulls, int columns)
 {
 	values[0] = CStringGetTextDatum(ll_outcome_name(answer->verdict.outcome));
-	values[1] = ll_answer_text(answer->found
-							   ? ll_dimension_info(answer->verdict.dimension)->name : "pair",
-							   &nulls[1]);
+	values[1] = ll_answer_text(ll_dimension_info(answer->verdict.dimension)->name, &nulls[1]);
 	for (int i = 2; i < columns; i++)
 		nulls[i] = !answer->found;
 }

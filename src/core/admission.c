@@ -42,7 +42,8 @@ ll_admission_judge(const LLPair *pair, const LLPolicy *policy,
 		return refuse(LL_DIM_DRAINING, LL_WAIT_OPERATOR);
 	if (pair->frozen)			/* D8 */
 		return refuse(LL_DIM_FROZEN, LL_WAIT_OPERATOR);
-	if (outstanding > policy->largest_outstanding - request->units)
+	if (policy->largest_outstanding < LL_UNITS_MAX &&
+		outstanding > policy->largest_outstanding - request->units)
 		return refuse(LL_DIM_LARGEST_OUTSTANDING, LL_WAIT_RELEASE);
 	if (debt == 0 && request->units <= pair->head.available)
 		return verdict;

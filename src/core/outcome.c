@@ -66,6 +66,8 @@ static const LLDimensionInfo dimensions[LL_DIMENSION_COUNT] = {
 	"settled with other units or another receipt digest; the stored ones are shown"},
 	[LL_DIM_RESERVATION] = {"reservation", LL_UNKNOWN, LL_WAIT_NONE, "D11",
 	"this ledger holds no such reservation"},
+	[LL_DIM_PAIR] = {"pair", LL_UNKNOWN, LL_WAIT_NONE, "B3",
+	"no call has met this subject and route yet"},
 };
 
 /* ll_outcome_name gives the word of an outcome. */

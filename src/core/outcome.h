@@ -48,9 +48,10 @@ typedef enum LLDimension
 	LL_DIM_OPERATION_ELSEWHERE,	/* the operation is bound to something else */
 	LL_DIM_FIGURES,				/* settled with other units or receipt */
 	/* no such thing */
-	LL_DIM_RESERVATION
+	LL_DIM_RESERVATION,
+	LL_DIM_PAIR
 } LLDimension;
-#define LL_DIMENSION_COUNT	(LL_DIM_RESERVATION + 1)
+#define LL_DIMENSION_COUNT	(LL_DIM_PAIR + 1)
 
 /* What a refused caller waits for (D4). */
 typedef enum LLWait

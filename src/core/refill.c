@@ -26,9 +26,7 @@ ll_refill_accrue(LLPair *pair, const LLPolicy *policy, LLTime to)
 	p.accrued_at = to;
 	if (policy->refill == LL_REFILL_CONTINUOUS)
 	{
-		room = policy->cap - p.head.available;
-		if (!ll_add(&room, ll_pair_debt(pair)))
-			return false;
+		room = ll_add_capped(policy->cap - p.head.available, ll_pair_debt(pair));
 		due = ll_divide_product(to - pair->accrued_at, policy->refill_units,
 								p.remainder, policy->refill_interval, &p.remainder);
 		if (due >= room)

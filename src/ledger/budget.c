@@ -68,7 +68,7 @@ ll_repay_debt(Datum subject, Datum route, LLBudgetAnswer *answer)
 	LLPairWork *work = &answer->work;
 
 	ll_pair_init(work, subject, route);
-	answer->verdict = ll_say(LL_UNKNOWN, LL_DIM_RESERVATION);
+	answer->verdict = ll_say(LL_UNKNOWN, LL_DIM_PAIR);
 	if (ll_pair_find_and_lock(work, LockWaitBlock) != LL_LOCK_TAKEN)
 		return;
 	answer->found = true;
@@ -86,7 +86,7 @@ ll_unfreeze_pair(Datum subject, Datum route, Datum reason, LLBudgetAnswer *answe
 	LLPairWork *work = &answer->work;
 
 	ll_pair_init(work, subject, route);
-	answer->verdict = ll_say(LL_UNKNOWN, LL_DIM_RESERVATION);
+	answer->verdict = ll_say(LL_UNKNOWN, LL_DIM_PAIR);
 	if (ll_pair_find_and_lock(work, LockWaitBlock) != LL_LOCK_TAKEN)
 		return;
 	answer->found = true;

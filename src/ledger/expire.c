@@ -17,6 +17,7 @@
 
 #include "core/arith.h"
 #include "ledger.h"
+#include "miscadmin.h"
 #include "store/clock.h"
 
 /* How many due holds one reserve ends at a time before it looks again. */
@@ -55,12 +56,15 @@ claim_pair(LLPairWork *work, int64 limit)
 	return claimed;
 }
 
-/* finish_pair ends claimed holds of a pair whose head is locked. */
+/*
+ * finish_pair ends claimed holds of a pair whose head is locked: those that
+ * were due at `until`.
+ */
 static int64
-finish_pair(LLPairWork *work, int64 limit, LLUnits *units)
+finish_pair(LLPairWork *work, TimestampTz until, int64 limit, LLUnits *units)
 {
 	Snapshot	snapshot = ll_snapshot_take();
-	LLScan	   *scan = ll_pair_due_begin(&work->head, LL_TIME_MAX, snapshot);
+	LLScan	   *scan = ll_pair_due_begin(&work->head, until, snapshot);
 	LLReservationRow row = {0};
 	int64		expired = 0;
 
@@ -103,7 +107,7 @@ ll_end_due_holds(LLPairWork *work)
 	LLUnits		units = 0;
 
 	(void) claim_pair(work, DUE_AT_ONCE);
-	return finish_pair(work, DUE_AT_ONCE, &units) > 0;
+	return finish_pair(work, work->head.pair.seen_at, DUE_AT_ONCE, &units) > 0;
 }
 
 /* ll_claim_expiring claims due holds of any pair; it locks no budget. */
@@ -125,60 +129,95 @@ ll_claim_expiring(int32 limit, LLExpiry *expiry)
 	ll_store_step();
 }
 
-static int
-by_pair(const ListCell *a, const ListCell *b)
+/* A pair with claimed holds, and the latest instant at which one of them was due. */
+typedef struct DuePair
 {
-	const LLPairWork *x = lfirst(a);
-	const LLPairWork *y = lfirst(b);
+	Datum		subject;
+	Datum		route;
+	TimestampTz until;
+} DuePair;
 
-	return ll_pair_compare(x->head.subject, x->head.route, y->head.subject, y->head.route);
+static int
+by_pair(const void *a, const void *b)
+{
+	const DuePair *x = a;
+	const DuePair *y = b;
+
+	return ll_pair_compare(x->subject, x->route, y->subject, y->route);
 }
 
-/* pairs_expiring lists the pairs of the oldest claimed rows, each once, in key order. */
-static List *
-pairs_expiring(int32 limit)
+/*
+ * next_pairs reads on in the scan, for at most `limit` rows of pairs that were
+ * not met before, and adds their pairs in key order behind the `met` that were.
+ * Returns how many there are now.
+ */
+static int
+next_pairs(LLScan *scan, LLReservationRow *row, DuePair **pairs, int met, int limit)
+{
+	int			count = met;
+	int			kept = met;
+
+	*pairs = *pairs == NULL ? palloc(sizeof(DuePair) * limit)
+		: repalloc(*pairs, sizeof(DuePair) * (met + limit));
+	while (count < met + limit && ll_scan_next(scan, row->slot))
+	{
+		DuePair    *pair = &(*pairs)[count];
+
+		ll_reservation_read(row);
+		*pair = (DuePair) {row->subject, row->route, row->state.expires_at};
+		if (bsearch(pair, *pairs, met, sizeof(DuePair), by_pair) != NULL)
+			continue;
+		pair->subject = ll_copy_varlena(row->subject);
+		pair->route = ll_copy_varlena(row->route);
+		count++;
+	}
+	qsort(*pairs + met, count - met, sizeof(DuePair), by_pair);
+	for (int i = met; i < count; i++)
+	{
+		if (kept > met && by_pair(&(*pairs)[kept - 1], &(*pairs)[i]) == 0)
+			(*pairs)[kept - 1].until = ll_max((*pairs)[kept - 1].until, (*pairs)[i].until);
+		else
+			(*pairs)[kept++] = (*pairs)[i];
+	}
+	return kept;
+}
+
+/*
+ * ll_finish_expiring gives back what was claimed, pair by pair.  A pair that
+ * is locked is passed by, and does not use up the limit (F3).
+ */
+void
+ll_finish_expiring(int32 limit, LLExpiry *expiry)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 	LLScan	   *scan = ll_due_begin(LL_EXPIRING, LL_TIME_MAX, snapshot);
 	LLReservationRow row = {0};
-	List	   *rows = NIL;
-	List	   *pairs = NIL;
-	ListCell   *cell;
+	DuePair    *pairs = NULL;
+	int			met = 0;
+	int			count;
 
 	row.slot = ll_table_slot(LL_TABLE_RESERVATION);
-	for (int32 n = 0; n < limit && ll_scan_next(scan, row.slot); n++)
+	while (expiry->expired < limit &&
+		   (count = next_pairs(scan, &row, &pairs, met, limit)) > met)
 	{
-		LLPairWork *work = palloc(sizeof(LLPairWork));
+		for (int i = met; i < count && expiry->expired < limit; i++)
+		{
+			LLPairWork	work;
 
-		ll_reservation_read(&row);
-		ll_pair_init(work, ll_copy_varlena(row.subject), ll_copy_varlena(row.route));
-		rows = lappend(rows, work);
+			CHECK_FOR_INTERRUPTS();
+			ll_pair_init(&work, pairs[i].subject, pairs[i].route);
+			if (ll_pair_find_and_lock(&work, LockWaitSkip) != LL_LOCK_TAKEN)
+				continue;
+			ll_pair_present(&work);
+			expiry->expired += finish_pair(&work, pairs[i].until, limit - expiry->expired,
+										   &expiry->expired_units);
+			ll_pair_write(&work);
+		}
+		qsort(pairs, count, sizeof(DuePair), by_pair);
+		met = count;
 	}
 	ll_scan_end(scan);
 	ll_snapshot_drop(snapshot);
-	list_sort(rows, by_pair);
-	foreach(cell, rows)
-		if (pairs == NIL || by_pair(list_last_cell(pairs), cell) != 0)
-			pairs = lappend(pairs, lfirst(cell));
-	return pairs;
-}
-
-/* ll_finish_expiring gives back what was claimed, pair by pair. */
-void
-ll_finish_expiring(int32 limit, LLExpiry *expiry)
-{
-	ListCell   *cell;
-
-	foreach(cell, pairs_expiring(limit))
-	{
-		LLPairWork *work = lfirst(cell);
-
-		if (ll_pair_find_and_lock(work, LockWaitSkip) != LL_LOCK_TAKEN)
-			continue;
-		ll_pair_present(work);
-		expiry->expired += finish_pair(work, limit, &expiry->expired_units);
-		ll_pair_write(work);
-	}
 }
 
 /* ll_expire_executions: past its deadline nobody knows what an execution used (D10). */

@@ -66,7 +66,10 @@ typedef struct LLReserveElement
 	LLPairWork *work;
 	LLReservationRow row;
 	bool		admitted;
-	struct LLReserveElement *twin;	/* the element before with the same id */
+	struct LLReserveElement *echo_of;	/* the element whose id it repeats */
+	struct LLReserveElement **id_holder;	/* who was admitted under the id, if
+											 * any: one cell for all that carry it */
+	struct LLReserveElement **operation_holder; /* likewise */
 	ItemPointerData operation_tid;
 } LLReserveElement;
 
@@ -80,6 +83,8 @@ typedef struct LLStartElement
 	Datum		operation;
 	int			index;
 	LLReservationRow *row;
+	struct LLStartElement **operation_holder;	/* who binds the operation, if
+												 * any: one cell for all that name it */
 	bool		moved;			/* to be written */
 	LLReservation before;
 } LLStartElement;

@@ -126,8 +126,9 @@ ll_pair_rolled(const LLPairWork *work)
 }
 
 /*
- * ll_pair_create makes the first row of a pair that was opened in memory.  The
- * row is ours alone until we commit.  False: somebody else was first (B3).
+ * ll_pair_create makes the first row of a pair that was opened and decided in
+ * memory.  The row is ours alone until we commit.  False: somebody else was
+ * first (B3).
  */
 bool
 ll_pair_create(LLPairWork *work)
@@ -135,6 +136,9 @@ ll_pair_create(LLPairWork *work)
 	if (!ll_head_insert(&work->head))
 		return false;
 	ll_store_step();
+	if (ll_pair_find_and_lock(work, LockWaitBlock) != LL_LOCK_TAKEN)
+		ll_broken("B3", "a new head vanished");
+	work->created = true;
 	return true;
 }
 
@@ -228,7 +232,13 @@ ll_pair_write(LLPairWork *work)
 	LLHead	   *head = &work->head;
 	ListCell   *cell;
 
-	if (!work->changed && !ll_pair_rolled(work))
+	if (work->created && work->taken == 0)
+	{
+		/* nothing was admitted after all: then there is no such pair */
+		ll_head_forget(head);
+		return;
+	}
+	if (!work->changed && !ll_pair_rolled(work) && (work->taken == 0 || work->created))
 		return;
 	repay_closed(work);
 	if (head->pair.frozen && head->frozen_at == LL_NO_TIME)

@@ -27,7 +27,11 @@ typedef struct LLPairWork
 	List	   *closings;		/* LLClosed *, closed by this call */
 	List	   *closed;			/* LLClosed *, locked rows */
 	bool		locked;
-	bool		changed;		/* a decision moved something */
+	bool		created;		/* the head's row was made by this call */
+	bool		decided;		/* all its elements were, while it was created */
+	bool		no_hold_due;	/* that could be ended, at this instant */
+	int			taken;			/* elements admitted */
+	bool		changed;		/* a decision moved something else */
 	const char *breach;			/* why a decision froze the pair */
 } LLPairWork;
 

@@ -2,8 +2,8 @@
  * reserve.c
  *	  reserve_capacity: the sole point of admission (D2, D3).
  *
- *	  for each pair, in key order:  lock the head, read the clock, roll,
- *	                                decide its elements one after the other
+ *	  lock the heads, in key order
+ *	  for each pair: read the clock, roll, decide its elements one by one
  *	  bind operations, in key order
  *	  insert reservations, in key order
  *	  write each budget once
@@ -13,14 +13,14 @@
  * for the head and then finds the row.  Same id at once on two pairs: the
  * insertion of the second waits for the first, finds its key, and the units it
  * had taken go back in memory.  Clock back: seen_at decides.  Publish
- * meanwhile: read after the lock, or this call came first.  Client gone while
- * waiting: the lock is never taken.
+ * meanwhile: read after the lock, or this call came first.
  */
 #include "postgres.h"
 
-#include "ledger.h"
-#include "store/clock.h"
 #include "errors.h"
+#include "ledger.h"
+#include "miscadmin.h"
+#include "store/clock.h"
 
 /* ---- what is stored under the id ---------------------------------------- */
 
@@ -84,23 +84,40 @@ holds_matter(const LLVerdict *verdict)
 		(verdict->dimension == LL_DIM_LARGEST_OUTSTANDING && verdict->wait != LL_WAIT_NEVER);
 }
 
-/* admit decides, and ends due holds of the pair before it lets a refusal stand (D14). */
+/* renew replaces a snapshot by one that shows what this call has written. */
+static void
+renew(Snapshot *snapshot)
+{
+	ll_snapshot_drop(*snapshot);
+	*snapshot = ll_snapshot_take();
+}
+
+/*
+ * admit decides, and ends due holds of the pair before it lets a refusal stand
+ * (D14).  Every head of the batch is locked by then, so what is locked here
+ * waits for nobody.
+ */
 static LLVerdict
-admit(LLReserveElement *e)
+admit(LLReserveElement *e, Snapshot *snapshot)
 {
 	LLPairWork *work = e->work;
 	LLRequest	request = request_of(e);
 	LLVerdict	verdict;
 
-	do
+	for (;;)
 	{
 		verdict = ll_admit(&work->head.pair, ll_pair_policy(work), &request,
 						   work->head.pair.seen_at, &e->row.state);
-	} while (verdict.outcome == LL_REFUSED && holds_matter(&verdict) && work->locked &&
-			 ll_end_due_holds(work));
-	if (verdict.overflow)
-		ll_overflow("reserved");
-	return verdict;
+		if (verdict.overflow)
+			ll_overflow("reserved");
+		if (verdict.outcome != LL_REFUSED || !holds_matter(&verdict) ||
+			!work->locked || work->no_hold_due)
+			return verdict;
+		if (ll_end_due_holds(work))
+			renew(snapshot);
+		else
+			work->no_hold_due = true;
+	}
 }
 
 /* take makes the row of an admitted element. */
@@ -125,43 +142,46 @@ take(LLReserveElement *e)
 	row->ended_at = LL_NO_TIME;
 	row->excess_epoch = LL_NO_TIME;
 	e->admitted = true;
-	work->changed = true;
+	*e->id_holder = e;
+	if (e->start_operation != 0)
+		*e->operation_holder = e;
+	work->taken++;
 }
 
-/* untake undoes it, exactly, when the row turned out to be impossible. */
+/*
+ * untake gives the units back, as a release would, when the row turned out to
+ * be impossible.
+ */
 static void
 untake(LLReserveElement *e)
 {
-	e->work->head.pair.head.available += e->row.state.reserved_units;
-	e->work->head.pair.head.reserved -= e->row.state.reserved_units;
-	e->admitted = false;
-}
+	LLReservation hold = e->row.state;
 
-/* the row of an element of this very batch that was admitted under the same id */
-static LLReservationRow *
-admitted_twin(LLReserveElement *e)
-{
-	for (LLReserveElement *twin = e->twin; twin != NULL; twin = twin->twin)
-		if (twin->admitted)
-			return &twin->row;
-	return NULL;
+	hold.state = LL_RESERVED;
+	if (ll_release(&e->work->head.pair, NULL, &hold, ll_pair_policy(e->work)).overflow)
+		ll_overflow("available");
+	e->admitted = false;
+	*e->id_holder = NULL;
+	if (e->start_operation != 0)
+		*e->operation_holder = NULL;
+	e->work->taken--;
+	e->work->changed |= e->work->created;
 }
 
 /* decide_element answers one element on a pair that is present. */
 static void
-decide_element(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
+decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 {
-	LLReservationRow *twin = admitted_twin(e);
 	LLReservationRow stored;
 	Datum		bound;
 	LLVerdict	verdict;
 
-	if (twin != NULL)
+	if (*e->id_holder != NULL)
 	{
-		answer_stored(e, twin, receipt);
+		e->echo_of = *e->id_holder; /* answered when that one is written */
 		return;
 	}
-	if (ll_reservation_look(&stored, e->subject, e->id, snapshot))
+	if (ll_reservation_look(&stored, e->subject, e->id, *snapshot))
 	{
 		answer_stored(e, &stored, receipt);
 		return;
@@ -174,12 +194,13 @@ decide_element(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 		return;
 	}
 	if (e->start_operation != 0 &&
-		ll_operation_peek(e->subject, e->start_operation, &bound, snapshot))
+		(*e->operation_holder != NULL ||
+		 ll_operation_peek(e->subject, e->start_operation, &bound, *snapshot)))
 	{
 		answer_refused(e, ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE), receipt);
 		return;
 	}
-	verdict = admit(e);
+	verdict = admit(e, snapshot);
 	if (verdict.outcome != LL_ACCEPTED)
 	{
 		answer_refused(e, verdict, receipt);
@@ -189,6 +210,18 @@ decide_element(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 	ll_receipt_answer(receipt, verdict, e->work->clock);
 	ll_receipt_reservation(receipt, &e->row);
 	ll_receipt_pair(receipt, e->work);
+}
+
+/* decide_pair answers the elements of one pair, in their order. */
+static void
+decide_pair(LLReserveElement **elements, int count, Snapshot *snapshot, LLReceipt *receipts)
+{
+	ll_pair_present(elements[0]->work);
+	for (int i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		decide_element(elements[i], snapshot, &receipts[elements[i]->index]);
+	}
 }
 
 /* ---- the refusal that does not wait (D3) -------------------------------- */
@@ -207,8 +240,8 @@ hold_is_due(const LLPairWork *work, Snapshot snapshot)
 /*
  * refuse_plainly answers without the lock, if the answer is a refusal that no
  * event could change: what is due was counted, and nothing is there to be
- * ended, opened or repaid.  The id goes first, and an original in flight is
- * waited for, not refused.
+ * ended, opened or repaid.  The id goes first, and an original that may be in
+ * flight is waited for, not refused.
  */
 static bool
 refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
@@ -218,6 +251,7 @@ refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 	LLRequest	request;
 	LLVerdict	verdict;
 
+	ll_pair_present(work);
 	if (work->reigns.ruling == NULL || ll_pair_rolled(work))
 		return false;
 	request = request_of(e);
@@ -227,87 +261,75 @@ refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 		(holds_matter(&verdict) && hold_is_due(work, snapshot)))
 		return false;
 	if (ll_reservation_look(&stored, e->subject, e->id, snapshot))
-	{
 		answer_stored(e, &stored, receipt);
-		return true;
-	}
-	if (ll_reservation_in_flight(e->subject, e->id))
+	else if (ll_reservation_exists(e->subject, e->id))
 		return false;
-	answer_refused(e, verdict, receipt);
+	else
+		answer_refused(e, verdict, receipt);
 	return true;
 }
 
 /* ---- one pair ----------------------------------------------------------- */
 
+/* begin_pair gives the elements of one pair their common work, with nothing done. */
+static void
+begin_pair(LLPairWork *work, LLReserveElement **elements, int count)
+{
+	ll_pair_init(work, elements[0]->subject, elements[0]->route);
+	for (int i = 0; i < count; i++)
+	{
+		if (elements[i]->admitted && elements[i]->work == work)
+		{
+			*elements[i]->id_holder = NULL;
+			if (elements[i]->start_operation != 0)
+				*elements[i]->operation_holder = NULL;
+		}
+		elements[i]->work = work;
+		elements[i]->admitted = false;
+		elements[i]->echo_of = NULL;
+	}
+}
+
 /*
- * decide_pair locks the pair of some elements and decides them in their order.
- * A pair without a head is decided in memory first: only an admission makes
- * the row, and if another session makes it at the same instant, all is decided
- * again under its lock.
+ * lock_pair locks the pair of some elements.  One that has no head yet is
+ * decided in memory: only an admission makes the row, and if another session
+ * makes it at the same instant, its row is locked instead.  A single element
+ * may get its refusal here, without the lock.
  */
 static void
-decide_pair(LLReserveElement **elements, int count, bool alone, LLReceipt *receipts)
+lock_pair(LLReserveElement **elements, int count, bool alone, LLReceipt *receipts)
 {
 	LLPairWork *work = palloc(sizeof(LLPairWork));
-	Snapshot	snapshot;
-	bool		admitted;
 
 	for (;;)
 	{
-		ll_pair_init(work, elements[0]->subject, elements[0]->route);
-		for (int i = 0; i < count; i++)
-		{
-			elements[i]->work = work;
-			elements[i]->admitted = false;
-		}
+		Snapshot	snapshot = ll_snapshot_take();
 
-		snapshot = ll_snapshot_take();
+		CHECK_FOR_INTERRUPTS();
+		begin_pair(work, elements, count);
 		if (ll_pair_find(work, snapshot))
 		{
-			if (alone)
-			{
-				LLHead		found = work->head;
+			LLPairWork	found = *work;
+			LLLock		lock = LL_LOCK_GONE;
 
-				ll_pair_present(work);
-				if (refuse_plainly(elements[0], snapshot, &receipts[elements[0]->index]))
-					break;
-				ll_pair_init(work, found.subject, found.route);
-				work->head = found;
-			}
-			if (ll_pair_lock(work, snapshot, LockWaitBlock) == LL_LOCK_GONE)
+			work->decided = alone &&
+				refuse_plainly(elements[0], snapshot, &receipts[elements[0]->index]);
+			if (!work->decided)
 			{
-				ll_snapshot_drop(snapshot);
-				continue;
+				*work = found;
+				lock = ll_pair_lock(work, snapshot, LockWaitBlock);
 			}
-			if (work->head.moved)
-			{
-				/* who was before us may have used our ids */
-				ll_snapshot_drop(snapshot);
-				snapshot = ll_snapshot_take();
-			}
-		}
-		ll_pair_present(work);
-
-		admitted = false;
-		for (int i = 0; i < count; i++)
-		{
-			decide_element(elements[i], snapshot, &receipts[elements[i]->index]);
-			admitted |= elements[i]->admitted;
-		}
-		if (work->head.exists || !admitted)
-			break;
-		if (ll_pair_create(work))
-		{
 			ll_snapshot_drop(snapshot);
-			snapshot = ll_snapshot_take();
-			if (!ll_pair_find(work, snapshot) ||
-				ll_pair_lock(work, snapshot, LockWaitBlock) != LL_LOCK_TAKEN)
-				ll_broken("B3", "a new head vanished");
-			break;
+			if (work->decided || lock == LL_LOCK_TAKEN)
+				return;
+			continue;
 		}
+		decide_pair(elements, count, &snapshot, receipts);
 		ll_snapshot_drop(snapshot);
+		work->decided = true;
+		if (work->taken == 0 || ll_pair_create(work))
+			return;
 	}
-	ll_snapshot_drop(snapshot);
 }
 
 /* ---- orders ------------------------------------------------------------- */
@@ -332,54 +354,82 @@ by_id(const void *a, const void *b)
 	return order != 0 ? order : x->index - y->index;
 }
 
+/* elements that start at once, by operation; the others last */
 static int
 by_operation(const void *a, const void *b)
 {
 	const LLReserveElement *x = *(LLReserveElement *const *) a;
 	const LLReserveElement *y = *(LLReserveElement *const *) b;
-	int			order = ll_pair_compare(x->subject, x->start_operation,
-										y->subject, y->start_operation);
+	int			order;
 
+	if (x->start_operation == 0 || y->start_operation == 0)
+		return (x->start_operation == 0) - (y->start_operation == 0);
+	order = ll_pair_compare(x->subject, x->start_operation, y->subject, y->start_operation);
 	return order != 0 ? order : x->index - y->index;
 }
 
-/* link_twins chains the elements of a batch that carry the same id. */
+/* link_holders gives all elements with one id, or one operation, one cell. */
 static void
-link_twins(LLReserveElement **by_key, int count)
+link_holders(LLReserveElement **order, int count)
 {
-	for (int i = 1; i < count; i++)
-		if (ll_pair_compare(by_key[i - 1]->subject, by_key[i - 1]->id,
-							by_key[i]->subject, by_key[i]->id) == 0)
-			by_key[i]->twin = by_key[i - 1];
+	LLReserveElement **cells = palloc0(sizeof(LLReserveElement *) * count * 2);
+
+	qsort(order, count, sizeof(LLReserveElement *), by_id);
+	for (int i = 0; i < count; i++)
+		order[i]->id_holder = i > 0 &&
+			ll_pair_compare(order[i - 1]->subject, order[i - 1]->id,
+							order[i]->subject, order[i]->id) == 0
+			? order[i - 1]->id_holder : &cells[i];
+	qsort(order, count, sizeof(LLReserveElement *), by_operation);
+	for (int i = 0; i < count && order[i]->start_operation != 0; i++)
+		order[i]->operation_holder = i > 0 &&
+			ll_pair_compare(order[i - 1]->subject, order[i - 1]->start_operation,
+							order[i]->subject, order[i]->start_operation) == 0
+			? order[i - 1]->operation_holder : &cells[count + i];
 }
 
 /* ---- writing ------------------------------------------------------------ */
 
 /*
- * bind_operations binds the operations of elements that start at once.  What
- * is bound by somebody else meanwhile is a conflict, and takes nothing.
+ * bind_operations binds the operations of elements that start at once, in key
+ * order.  What another transaction has bound meanwhile is a conflict, and
+ * takes nothing.
  */
 static void
-bind_operations(LLReserveElement **elements, int count, LLReceipt *receipts)
+bind_operations(LLReserveElement **by_operation_key, int count, LLReceipt *receipts)
 {
-	LLReserveElement **starting = palloc(sizeof(LLReserveElement *) * count);
-	int			n = 0;
-
-	for (int i = 0; i < count; i++)
-		if (elements[i]->admitted && elements[i]->start_operation != 0)
-			starting[n++] = elements[i];
-	qsort(starting, n, sizeof(LLReserveElement *), by_operation);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < count && by_operation_key[i]->start_operation != 0; i++)
 	{
-		LLReserveElement *e = starting[i];
+		LLReserveElement *e = by_operation_key[i];
 
-		if (ll_operation_insert(e->subject, e->start_operation, e->id,
+		if (!e->admitted ||
+			ll_operation_insert(e->subject, e->start_operation, e->id,
 								e->row.started_at, &e->operation_tid))
 			continue;
 		untake(e);
 		answer_refused(e, ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE),
 					   &receipts[e->index]);
 	}
+}
+
+/* answer_taken answers an element whose id another transaction has used meanwhile. */
+static void
+answer_taken(LLReserveElement *e, LLReceipt *receipt)
+{
+	LLReservationRow stored;
+	Snapshot	snapshot;
+	bool		found;
+
+	ll_store_step();
+	snapshot = ll_snapshot_take();
+	found = ll_reservation_look(&stored, e->subject, e->id, snapshot);
+	ll_snapshot_drop(snapshot);
+	if (!found)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to concurrent use of a reservation id or operation"),
+				 errhint("Repeat the transaction with the same ids.")));
+	answer_stored(e, &stored, receipt);
 }
 
 /*
@@ -390,67 +440,80 @@ bind_operations(LLReserveElement **elements, int count, LLReceipt *receipts)
 static void
 insert_row(LLReserveElement *e, LLReceipt *receipt)
 {
-	LLReservationRow stored;
-	Snapshot	snapshot;
-
 	if (ll_reservation_insert(&e->row))
 		return;
 	untake(e);
 	if (e->start_operation != 0)
 		ll_operation_forget(&e->operation_tid);
-	snapshot = ll_snapshot_take();
-	if (!ll_reservation_look(&stored, e->subject, e->id, snapshot))
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("could not serialize access due to a concurrent use of the reservation id"),
-				 errhint("Repeat the transaction with the same id.")));
-	ll_snapshot_drop(snapshot);
-	answer_stored(e, &stored, receipt);
+	answer_taken(e, receipt);
+}
+
+/* answer_echo answers an element by the row of the one whose id it repeats. */
+static void
+answer_echo(LLReserveElement *e, LLReceipt *receipt)
+{
+	if (e->echo_of->admitted)
+		answer_stored(e, &e->echo_of->row, receipt);
+	else
+		answer_taken(e, receipt);
+}
+
+/* the elements of one pair begin at `first` and end before what this returns */
+static int
+pair_end(LLReserveElement **by_pair_key, int first, int count)
+{
+	int			next = first + 1;
+
+	while (next < count &&
+		   ll_pair_compare(by_pair_key[first]->subject, by_pair_key[first]->route,
+						   by_pair_key[next]->subject, by_pair_key[next]->route) == 0)
+		next++;
+	return next;
 }
 
 /*
- * ll_reserve decides a batch.  No admitted element is reported before its row
- * is written; elements that were refused because of one that later turned out
- * to be a conflict stay refused, which errs on the safe side.
+ * ll_reserve decides a batch.  Elements that were refused because of one that
+ * later turned out to be a conflict stay refused, which errs on the safe side.
  */
 void
 ll_reserve(LLReserveElement *elements, int count, LLReceipt *receipts)
 {
-	LLReserveElement **order = palloc(sizeof(LLReserveElement *) * count);
-	int			first;
+	LLReserveElement **by_key = palloc(sizeof(LLReserveElement *) * count);
+	LLReserveElement **pairs = palloc(sizeof(LLReserveElement *) * count);
+	Snapshot	snapshot;
 
 	for (int i = 0; i < count; i++)
 	{
 		elements[i].index = i;
-		order[i] = &elements[i];
+		by_key[i] = pairs[i] = &elements[i];
 	}
-	if (count > 1)
+	link_holders(by_key, count);
+	qsort(pairs, count, sizeof(LLReserveElement *), by_pair);
+
+	for (int first = 0, end; first < count; first = end)
 	{
-		qsort(order, count, sizeof(LLReserveElement *), by_id);
-		link_twins(order, count);
-		qsort(order, count, sizeof(LLReserveElement *), by_pair);
+		end = pair_end(pairs, first, count);
+		lock_pair(&pairs[first], end - first, count == 1, receipts);
 	}
-	for (first = 0; first < count;)
+	snapshot = ll_snapshot_take();	/* newer than every lock (F5) */
+	for (int first = 0, end; first < count; first = end)
 	{
-		int			next = first + 1;
-
-		while (next < count && ll_pair_compare(order[first]->subject, order[first]->route,
-											   order[next]->subject, order[next]->route) == 0)
-			next++;
-		decide_pair(&order[first], next - first, count == 1, receipts);
-		first = next;
+		end = pair_end(pairs, first, count);
+		if (!pairs[first]->work->decided)
+			decide_pair(&pairs[first], end - first, &snapshot, receipts);
 	}
+	ll_snapshot_drop(snapshot);
 
-	bind_operations(order, count, receipts);
-	if (count > 1)
-		qsort(order, count, sizeof(LLReserveElement *), by_id);
+	bind_operations(by_key, count, receipts);
+	qsort(by_key, count, sizeof(LLReserveElement *), by_id);
 	for (int i = 0; i < count; i++)
-		if (order[i]->admitted)
-			insert_row(order[i], &receipts[order[i]->index]);
+		if (by_key[i]->admitted)
+			insert_row(by_key[i], &receipts[by_key[i]->index]);
+	for (int i = 0; i < count; i++)
+		if (elements[i].echo_of != NULL)
+			answer_echo(&elements[i], &receipts[i]);
 
-	if (count > 1)
-		qsort(order, count, sizeof(LLReserveElement *), by_pair);
 	for (int i = 0; i < count; i++)
-		if ((i == 0 || order[i]->work != order[i - 1]->work) && order[i]->work->locked)
-			ll_pair_write(order[i]->work);
+		if ((i == 0 || pairs[i]->work != pairs[i - 1]->work) && pairs[i]->work->locked)
+			ll_pair_write(pairs[i]->work);
 }

@@ -33,9 +33,12 @@ look_at_pair(LLPairWork *work, const LLReservationRow *row)
 	ll_pair_present(work);
 }
 
-/* relate tells how the operation of a call relates to what is stored. */
+/*
+ * relate tells how the operation of a call relates to what is stored, or about
+ * to be stored by this very batch.
+ */
 static LLOperation
-relate(const LLReservationRow *row, Datum operation)
+relate(const LLReservationRow *row, Datum operation, bool held)
 {
 	Datum		bound;
 	Snapshot	snapshot;
@@ -43,6 +46,8 @@ relate(const LLReservationRow *row, Datum operation)
 
 	if (row->operation != 0)
 		return ll_bytes_equal(row->operation, operation) ? LL_OPERATION_SAME : LL_OPERATION_OTHER;
+	if (held)
+		return LL_OPERATION_ELSEWHERE;
 	snapshot = ll_snapshot_take();
 	found = ll_operation_peek(row->subject, operation, &bound, snapshot);
 	ll_snapshot_drop(snapshot);
@@ -134,21 +139,25 @@ decide(LLStartElement *e, LLReceipt *receipt)
 	now = work.head.pair.seen_at;	/* not before anything the pair has seen (A3) */
 	e->before = row->state;
 	verdict = ll_start(&row->state, &ll_policy_get(row->generation)->policy,
-					   relate(row, e->operation), now);
+					   relate(row, e->operation, *e->operation_holder != NULL), now);
 	if (verdict.outcome == LL_ACCEPTED && !verdict.replayed)
 	{
 		row->operation = e->operation;
 		row->started_at = now;
 		e->moved = true;
+		*e->operation_holder = e;
 	}
 	ll_receipt_answer(receipt, verdict, work.clock);
 	ll_receipt_reservation(receipt, row);
 	ll_receipt_pair(receipt, &work);
 }
 
-/* bind the operation; if somebody else bound it meanwhile, undo the start. */
+/*
+ * bind binds the operation of a start.  If another transaction has bound it
+ * meanwhile, the start is undone, for all elements that were answered by it.
+ */
 static void
-bind(LLStartElement *e, LLReceipt *receipt)
+bind(LLStartElement *e, LLStartElement *elements, int count, LLReceipt *receipts)
 {
 	LLReservationRow *row = e->row;
 	ItemPointerData tid;
@@ -159,31 +168,48 @@ bind(LLStartElement *e, LLReceipt *receipt)
 	row->operation = 0;
 	row->started_at = LL_NO_TIME;
 	e->moved = false;
-	answer(receipt, ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE), row);
+	for (int i = 0; i < count; i++)
+		if (elements[i].row == row && receipts[i].verdict.outcome == LL_ACCEPTED)
+			answer(&receipts[i], ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE), row);
+}
+
+/* link_holders gives all elements with one operation one cell. */
+static void
+link_holders(LLStartElement **by_operation_key, int count)
+{
+	LLStartElement **cells = palloc0(sizeof(LLStartElement *) * count);
+
+	for (int i = 0; i < count; i++)
+		by_operation_key[i]->operation_holder = i > 0 &&
+			ll_pair_compare(by_operation_key[i - 1]->subject, by_operation_key[i - 1]->operation,
+							by_operation_key[i]->subject, by_operation_key[i]->operation) == 0
+			? by_operation_key[i - 1]->operation_holder : &cells[i];
 }
 
 /* ll_start_reservations starts a batch (D5). */
 void
 ll_start_reservations(LLStartElement *elements, int count, LLReceipt *receipts)
 {
-	LLStartElement **order = palloc(sizeof(LLStartElement *) * count);
+	LLStartElement **by_key = palloc(sizeof(LLStartElement *) * count);
+	LLStartElement **operations = palloc(sizeof(LLStartElement *) * count);
 
 	for (int i = 0; i < count; i++)
 	{
 		elements[i].index = i;
-		order[i] = &elements[i];
+		by_key[i] = operations[i] = &elements[i];
 	}
-	qsort(order, count, sizeof(LLStartElement *), by_id);
-	lock_rows(order, count);
+	qsort(by_key, count, sizeof(LLStartElement *), by_id);
+	qsort(operations, count, sizeof(LLStartElement *), by_operation);
+	link_holders(operations, count);
+	lock_rows(by_key, count);
 	for (int i = 0; i < count; i++)
 		decide(&elements[i], &receipts[i]);
-	qsort(order, count, sizeof(LLStartElement *), by_operation);
 	for (int i = 0; i < count; i++)
-		if (order[i]->moved)
-			bind(order[i], &receipts[order[i]->index]);
+		if (operations[i]->moved)
+			bind(operations[i], elements, count, receipts);
 	for (int i = 0; i < count; i++)
-		if (order[i]->moved)
-			ll_reservation_update(order[i]->row);
+		if (by_key[i]->moved)
+			ll_reservation_update(by_key[i]->row);
 }
 
 /* ll_report_usage_unknown: the caller does not know what the execution used (D10). */
@@ -211,7 +237,7 @@ ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *rec
 		return;
 	}
 	look_at_pair(&work, row);
-	verdict = ll_report_unknown(&row->state, relate(row, operation), true,
+	verdict = ll_report_unknown(&row->state, relate(row, operation, false), true,
 								work.head.pair.seen_at);
 	if (verdict.outcome == LL_ACCEPTED && !verdict.replayed)
 	{

@@ -2,31 +2,41 @@
  * durability.c
  *	  An acknowledged call is durable, whatever the session's settings (F4).
  *
- * A transaction that wrote to the ledger commits with synchronous_commit at
- * least `on`: flushed here, and at the synchronous standby where the server
- * has one.  The session's own value is back before the commit ends.  Such a
- * transaction can't be prepared, because nobody would own its locks (F5).
+ * A transaction that locked or wrote rows of the ledger commits with
+ * synchronous_commit at least `on`: flushed here, and at the synchronous
+ * standby where the server has one.  The session's own value is back before
+ * the commit ends.  Such a transaction can't be prepared, because nobody would
+ * own its locks (F5).
  *
- * "Wrote" must follow savepoints: only the outermost nesting level with a
- * write that still stands is kept, since a level that rolls back takes every
- * deeper one with it.
+ * The note must follow savepoints: only the outermost nesting level whose work
+ * still stands is kept, since a level that rolls back takes every deeper one
+ * with it.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
 #include "durability.h"
 #include "errors.h"
+#include "replication/syncrep.h"
 #include "utils/guc.h"
 
 static bool durability_required = true;
-static int	wrote_level = 0;	/* 0: nothing written */
+static int	noted_level = 0;	/* 0: nothing locked or written */
 static int	session_commit = -1;	/* the session's value while ours is in force */
+
+/* The variable and what the server derives from it, as SET would. */
+static void
+set_commit(int value)
+{
+	synchronous_commit = value;
+	assign_synchronous_commit(value, NULL);
+}
 
 static void
 restore_session_commit(void)
 {
 	if (session_commit >= 0)
-		synchronous_commit = session_commit;
+		set_commit(session_commit);
 	session_commit = -1;
 }
 
@@ -36,25 +46,25 @@ on_transaction(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_PREPARE:
-			if (wrote_level > 0)
+			if (noted_level > 0)
 				ereport(ERROR,
 						(errcode(LL_ERRCODE_PREPARE),
-						 errmsg("a transaction that wrote to limitledger can't be prepared"),
+						 errmsg("a transaction that called limitledger can't be prepared"),
 						 errdetail("A prepared transaction would hold the lock of its pairs with nobody to release it."),
 						 errhint("Commit it, and repeat the call by the same id if the reply is lost.")));
 			break;
 		case XACT_EVENT_PRE_COMMIT:
-			if (wrote_level > 0 && durability_required &&
+			if (noted_level > 0 && durability_required &&
 				synchronous_commit < SYNCHRONOUS_COMMIT_ON)
 			{
 				session_commit = synchronous_commit;
-				synchronous_commit = SYNCHRONOUS_COMMIT_ON;
+				set_commit(SYNCHRONOUS_COMMIT_ON);
 			}
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 			restore_session_commit();
-			wrote_level = 0;
+			noted_level = 0;
 			break;
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
@@ -70,10 +80,10 @@ on_subtransaction(SubXactEvent event, SubTransactionId id,
 {
 	int			level = GetCurrentTransactionNestLevel();
 
-	if (event == SUBXACT_EVENT_COMMIT_SUB && wrote_level == level)
-		wrote_level = level - 1;
-	else if (event == SUBXACT_EVENT_ABORT_SUB && wrote_level >= level)
-		wrote_level = 0;
+	if (event == SUBXACT_EVENT_COMMIT_SUB && noted_level == level)
+		noted_level = level - 1;
+	else if (event == SUBXACT_EVENT_ABORT_SUB && noted_level >= level)
+		noted_level = 0;
 }
 
 /* ll_durability_init defines the setting and listens to transactions. */
@@ -89,12 +99,12 @@ ll_durability_init(void)
 	RegisterSubXactCallback(on_subtransaction, NULL);
 }
 
-/* ll_durability_wrote notes that this transaction has written to the ledger. */
+/* ll_durability_note: this transaction has locked or written rows of the ledger. */
 void
-ll_durability_wrote(void)
+ll_durability_note(void)
 {
 	int			level = GetCurrentTransactionNestLevel();
 
-	if (wrote_level == 0 || level < wrote_level)
-		wrote_level = level;
+	if (noted_level == 0 || level < noted_level)
+		noted_level = level;
 }

@@ -6,6 +6,6 @@
 #define LL_STORE_DURABILITY_H
 
 extern void ll_durability_init(void);
-extern void ll_durability_wrote(void);
+extern void ll_durability_note(void);
 
 #endif							/* LL_STORE_DURABILITY_H */

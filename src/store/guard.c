@@ -232,7 +232,7 @@ limitledger_policy_changed(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("policy_changed must be called as a trigger")));
-	ll_durability_wrote();
+	ll_durability_note();
 	CacheInvalidateRelcache(trigger->tg_relation);
 	return PointerGetDatum(NULL);
 }

@@ -169,25 +169,38 @@ ll_policy_changed(void)
 
 #define row_of(periods_)	((LLPolicyRow *) ((char *) (periods_) - offsetof(LLPolicyRow, periods)))
 
+/* the policy's local time of an instant */
+static Timestamp
+to_local(const LLPolicyRow *row, TimestampTz instant)
+{
+	return DatumGetTimestamp(DirectFunctionCall2(timestamptz_zone,
+												 CStringGetTextDatum(row->time_zone),
+												 TimestampTzGetDatum(instant)));
+}
+
 /* local midnight of the period that holds the instant, in the policy's zone */
 static Timestamp
 local_start(const LLPolicyRow *row, TimestampTz instant)
 {
-	Datum		local = DirectFunctionCall2(timestamptz_zone,
-											CStringGetTextDatum(row->time_zone),
-											TimestampTzGetDatum(instant));
-
 	return DatumGetTimestamp(DirectFunctionCall2(timestamp_trunc,
 												 CStringGetTextDatum(row->months ? "month" : "day"),
-												 local));
+												 TimestampGetDatum(to_local(row, instant))));
 }
 
+/*
+ * from_local gives the instant of a local time.  Where clocks go back over
+ * midnight a local time comes twice; a period starts with the first of them.
+ */
 static TimestampTz
 from_local(const LLPolicyRow *row, Timestamp local)
 {
-	return DatumGetTimestampTz(DirectFunctionCall2(timestamp_zone,
-												   CStringGetTextDatum(row->time_zone),
-												   TimestampGetDatum(local)));
+	TimestampTz instant = DatumGetTimestampTz(DirectFunctionCall2(timestamp_zone,
+																  CStringGetTextDatum(row->time_zone),
+																  TimestampGetDatum(local)));
+	TimestampTz day_before = instant - USECS_PER_DAY;
+	TimestampTz earlier = local - (to_local(row, day_before) - day_before);
+
+	return earlier < instant && to_local(row, earlier) == local ? earlier : instant;
 }
 
 /* n periods after a local start; a local day may have 23 or 25 hours */

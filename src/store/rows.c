@@ -228,6 +228,13 @@ ll_head_update(const LLHead *head)
 	ll_row_update(LL_TABLE_HEAD, head->slot, values, nulls);
 }
 
+/* ll_head_forget takes back a row that this very call has made. */
+void
+ll_head_forget(const LLHead *head)
+{
+	ll_row_forget(LL_TABLE_HEAD, &head->slot->tts_tid);
+}
+
 static void
 read_closed(LLClosed *closed)
 {
@@ -412,6 +419,7 @@ ll_reservation_peek(LLReservationRow *row, Datum subject, Datum id, Snapshot sna
 	ll_key_text(&key[1], 2, id);
 	if (!find(LL_INDEX_RESERVATION, snapshot, key, 2, row->slot))
 		return false;
+	ExecMaterializeSlot(row->slot);
 	ll_reservation_read(row);
 	return true;
 }
@@ -426,18 +434,18 @@ ll_reservation_look(LLReservationRow *row, Datum subject, Datum id, Snapshot sna
 }
 
 /*
- * ll_reservation_in_flight tells whether a transaction that has not ended
- * holds a row under this id: the original of a retry, perhaps (D3).
+ * ll_reservation_exists tells whether any row is there under this id, the row
+ * of a transaction that has not ended included: the original of a retry,
+ * perhaps, that no snapshot of ours shows yet (D3).
  */
 bool
-ll_reservation_in_flight(Datum subject, Datum id)
+ll_reservation_exists(Datum subject, Datum id)
 {
 	SnapshotData dirty;
 	LLReservationRow row;
 
 	InitDirtySnapshot(dirty);
-	return ll_reservation_look(&row, subject, id, &dirty) &&
-		(TransactionIdIsValid(dirty.xmin) || TransactionIdIsValid(dirty.xmax));
+	return ll_reservation_look(&row, subject, id, &dirty);
 }
 
 /* ll_reservation_lock locks a row that was found, and reads what it locked. */

@@ -83,6 +83,7 @@ extern bool ll_head_peek(LLHead *head, Snapshot snapshot);
 extern LLLock ll_head_lock(LLHead *head, Snapshot snapshot, LockWaitPolicy policy);
 extern bool ll_head_insert(const LLHead *head);
 extern void ll_head_update(const LLHead *head);
+extern void ll_head_forget(const LLHead *head);
 
 extern bool ll_closed_lock(const LLHead *head, int64 generation, TimestampTz epoch, LLClosed *closed);
 extern List *ll_closed_debtors_lock(const LLHead *head);
@@ -91,7 +92,7 @@ extern void ll_closed_update(const LLHead *head, const LLClosed *closed);
 
 extern bool ll_reservation_peek(LLReservationRow *row, Datum subject, Datum id, Snapshot snapshot);
 extern bool ll_reservation_look(LLReservationRow *row, Datum subject, Datum id, Snapshot snapshot);
-extern bool ll_reservation_in_flight(Datum subject, Datum id);
+extern bool ll_reservation_exists(Datum subject, Datum id);
 extern LLLock ll_reservation_lock(LLReservationRow *row, Snapshot snapshot, LockWaitPolicy policy);
 extern bool ll_reservation_insert(const LLReservationRow *row);
 extern void ll_reservation_update(const LLReservationRow *row);

@@ -4,7 +4,8 @@
  *
  * Lock order is the business of src/ledger; this file never waits but in
  * ll_row_lock and in ll_row_insert, for a transaction that inserts the same
- * primary key.
+ * primary key.  Both waits are seen by the deadlock detector and end with
+ * lock_timeout.
  */
 #include "postgres.h"
 
@@ -22,6 +23,7 @@
 #include "columns.h"
 #include "errors.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "table.h"
 #include "utils/fmgroids.h"
@@ -29,6 +31,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 static const struct
 {
@@ -76,13 +79,16 @@ typedef struct LLTable
 
 static struct
 {
-	MemoryContext context;		/* all below; NULL: nothing known */
+	MemoryContext context;		/* of all below */
+	bool		known;			/* all was looked up */
 	EState	   *estate;
 	Oid			schema;
 	LLTable		table[LL_TABLE_COUNT];
 	Oid			index[LL_INDEX_COUNT];
 	MemoryContext call;			/* of the call under way */
-	bool		stale;			/* the relation cache said so */
+	bool		stale;			/* a cache said so; looked at when a call begins
+								 * and after each table's lock */
+	bool		learning;		/* names are being looked up */
 	bool		busy;			/* a call is under way */
 	uint64		version;		/* of what is known; others cache against it */
 }			store;
@@ -96,17 +102,23 @@ static struct
 static void
 on_relcache(Datum arg, Oid relid)
 {
-	if (store.context == NULL)
-		return;
 	for (int i = 0; i < LL_TABLE_COUNT && !store.stale; i++)
-		store.stale = relid == InvalidOid || store.table[i].relid == relid;
+		store.stale = relid == InvalidOid || store.learning || store.table[i].relid == relid;
 }
 
-/* ll_store_init listens to the relation cache. */
+/* on_function: a trigger's function may have changed; compiled calls are dropped. */
+static void
+on_function(Datum arg, int cache, uint32 hash)
+{
+	store.stale = true;
+}
+
+/* ll_store_init listens to the caches of relations and functions. */
 void
 ll_store_init(void)
 {
 	CacheRegisterRelcacheCallback(on_relcache, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, on_function, (Datum) 0);
 }
 
 /* ll_table_version changes whenever table identities are looked up anew. */
@@ -122,25 +134,42 @@ forget(void)
 	MemoryContext context = store.context;
 
 	store.context = NULL;
+	store.known = false;
 	store.busy = false;
 	if (context != NULL)
 		MemoryContextDelete(context);
 }
 
-/* learn looks up our tables beside the function that was called. */
+/* find_index looks up one of our indexes by name. */
+static void
+find_index(LLIndexId index)
+{
+	store.index[index] = get_relname_relid(index_names[index].name, store.schema);
+	if (!OidIsValid(store.index[index]))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("limitledger's index \"%s\" does not exist", index_names[index].name),
+				 errhint("Create the extension again, or the index with its definition.")));
+}
+
+/*
+ * learn looks up our tables beside the function that was called.  What changes
+ * while it looks is noticed by ll_table, which looks again under the lock.
+ */
 static void
 learn(Oid function)
 {
-	MemoryContext context;
 	MemoryContext old;
 
 	forget();
-	context = AllocSetContextCreate(TopMemoryContext, "limitledger store",
-									ALLOCSET_DEFAULT_SIZES);
+	store.context = AllocSetContextCreate(TopMemoryContext, "limitledger store",
+										  ALLOCSET_DEFAULT_SIZES);
 	memset(store.table, 0, sizeof(store.table));
-	store.schema = get_func_namespace(function);
 	store.stale = false;
+	store.learning = true;
+	store.known = false;
 	store.version++;
+	store.schema = get_func_namespace(function);
 	for (int i = 0; i < LL_TABLE_COUNT; i++)
 	{
 		store.table[i].relid = get_relname_relid(table_shapes[i].name, store.schema);
@@ -151,19 +180,26 @@ learn(Oid function)
 					 errhint("The extension may just have been dropped.")));
 	}
 	for (int i = 0; i < LL_INDEX_COUNT; i++)
-	{
-		store.index[i] = get_relname_relid(index_names[i].name, store.schema);
-		if (!OidIsValid(store.index[i]))
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_OBJECT),
-					 errmsg("limitledger's index \"%s\" does not exist", index_names[i].name),
-					 errhint("Create the extension again, or the index with its definition.")));
-	}
-	old = MemoryContextSwitchTo(context);
+		find_index(i);
+	old = MemoryContextSwitchTo(store.context);
 	store.estate = CreateExecutorState();
 	(void) GetPerTupleExprContext(store.estate);
 	MemoryContextSwitchTo(old);
-	store.context = context;
+	store.learning = false;
+	store.known = true;
+}
+
+/*
+ * learn_again is for a table that changed between the look and its lock: what
+ * was compiled for it is dropped.  The next call begins from scratch.
+ */
+static void
+learn_again(LLTableId table)
+{
+	store.table[table].writer = NULL;
+	for (int i = 0; i < LL_INDEX_COUNT; i++)
+		if (index_names[i].table == table)
+			find_index(i);
 }
 
 static void
@@ -192,6 +228,8 @@ end_call(void)
 	}
 	ExecResetTupleTable(store.estate->es_tupleTable, true);
 	store.estate->es_tupleTable = NIL;
+	list_free(store.estate->es_opened_result_relations);
+	store.estate->es_opened_result_relations = NIL;
 	ResetPerTupleExprContext(store.estate);
 	store.busy = false;
 }
@@ -208,7 +246,7 @@ ll_store_run(Oid function, void (*script) (void *arg), void *arg)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("limitledger functions can't be called from a trigger on the ledger's tables")));
-	if (store.context == NULL || store.stale)
+	if (!store.known || store.stale)
 		learn(function);
 	store.busy = true;
 	store.call = CurrentMemoryContext;
@@ -241,7 +279,11 @@ ll_table(LLTableId table)
 
 	if (t->relation == NULL)
 	{
-		t->relation = try_table_open(t->relid, RecoveryInProgress() ? AccessShareLock : RowExclusiveLock);
+		/* Policies are only read here, so that a publish blocks no call (F3). */
+		LOCKMODE	mode = table == LL_TABLE_POLICY || RecoveryInProgress()
+			? AccessShareLock : RowExclusiveLock;
+
+		t->relation = try_table_open(t->relid, mode);
 		if (t->relation == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_TABLE),
@@ -251,6 +293,8 @@ ll_table(LLTableId table)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("limitledger's table \"%s\" has other columns than its library knows", table_shapes[table].name),
 					 errhint("Library and SQL objects are of different versions, or the table was altered by hand.")));
+		if (store.stale)
+			learn_again(table);
 	}
 	return t->relation;
 }
@@ -402,6 +446,7 @@ ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
 		default:
 			ll_broken("F5", "a row was changed by the command that locks it");
 	}
+	ll_durability_note();
 	if (moved != NULL)
 		*moved = failure.traversed;
 	if (IsolationUsesXactSnapshot() &&
@@ -410,6 +455,8 @@ ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not serialize access due to concurrent update"),
 				 errhint("Repeat the transaction with the same ids.")));
+	/* a copy, so that a large batch does not pin a large part of the buffers */
+	ExecMaterializeSlot(slot);
 	return LL_LOCK_TAKEN;
 }
 
@@ -420,13 +467,13 @@ static ResultRelInfo *
 writer(LLTable *t, Relation relation)
 {
 	ResultRelInfo *w = t->writer;
+	MemoryContext old;
 
 	if (t->indexes_open)
 		return w;
 	if (w == NULL)
 	{
-		MemoryContext old = MemoryContextSwitchTo(store.context);
-
+		old = MemoryContextSwitchTo(store.context);
 		w = makeNode(ResultRelInfo);
 		InitResultRelInfo(w, relation, 0, NULL, 0);
 		ExecOpenIndices(w, true);
@@ -438,6 +485,10 @@ writer(LLTable *t, Relation relation)
 			if (w->ri_IndexRelationDescs[i]->rd_index->indisprimary)
 				t->arbiter = list_make1_oid(t->index_oids[i]);
 		}
+		/* a trigger keeps what it caches as long as we keep the trigger */
+		for (int i = 0; w->ri_TrigDesc != NULL && i < w->ri_TrigDesc->numtriggers; i++)
+			fmgr_info_cxt(w->ri_TrigDesc->triggers[i].tgfoid, &w->ri_TrigFunctions[i],
+						  store.context);
 		t->writer = w;
 		MemoryContextSwitchTo(old);
 	}
@@ -448,6 +499,12 @@ writer(LLTable *t, Relation relation)
 			w->ri_IndexRelationDescs[i] = index_open(t->index_oids[i], RowExclusiveLock);
 	}
 	t->indexes_open = true;
+
+	/* where AFTER triggers look for it */
+	old = MemoryContextSwitchTo(store.estate->es_query_cxt);
+	store.estate->es_opened_result_relations =
+		lappend(store.estate->es_opened_result_relations, w);
+	MemoryContextSwitchTo(old);
 	return w;
 }
 
@@ -470,7 +527,7 @@ new_row(LLTable *t, Relation relation, Datum *values, bool *nulls)
 static void
 begin_write(void)
 {
-	ll_durability_wrote();
+	ll_durability_note();
 	store.estate->es_output_cid = GetCurrentCommandId(true);
 	AfterTriggerBeginQuery();
 }
@@ -491,11 +548,27 @@ no_trigger_may_skip(void)
 			 errhint("Remove the trigger from the ledger's table.")));
 }
 
+/* insert_speculatively inserts, unless another row has the primary key. */
+static bool
+insert_speculatively(LLTable *t, Relation relation, ResultRelInfo *w, TupleTableSlot *slot,
+					 List **recheck)
+{
+	EState	   *estate = store.estate;
+	bool		conflict = false;
+	uint32		token = SpeculativeInsertionLockAcquire(GetCurrentTransactionId());
+
+	table_tuple_insert_speculative(relation, slot, estate->es_output_cid, 0, NULL, token);
+	*recheck = ExecInsertIndexTuples(w, slot, estate, false, true, &conflict, t->arbiter);
+	table_tuple_complete_speculative(relation, slot, token, !conflict);
+	SpeculativeInsertionLockRelease(GetCurrentTransactionId());
+	return !conflict;
+}
+
 /*
  * ll_row_insert inserts a row, unless its primary key is there: then it
- * returns false.  It waits for a transaction that is inserting the same key.
- * The insertion is speculative, so that a race ends in an answer and not in a
- * unique violation that would need a subtransaction.
+ * returns false.  It waits for a transaction that has inserted the same key
+ * and has not ended.  The insertion is speculative, so that a race ends in an
+ * answer and not in a unique violation that would need a subtransaction.
  */
 bool
 ll_row_insert(LLTableId table, Datum *values, bool *nulls, ItemPointer tid)
@@ -506,25 +579,27 @@ ll_row_insert(LLTableId table, Datum *values, bool *nulls, ItemPointer tid)
 	TupleTableSlot *slot = new_row(t, relation, values, nulls);
 	EState	   *estate = store.estate;
 	List	   *recheck;
-	bool		conflict = false;
-	uint32		token;
+	bool		inserted;
+	ItemPointerData other;
 
 	begin_write();
 	if (w->ri_TrigDesc && w->ri_TrigDesc->trig_insert_before_row &&
 		!ExecBRInsertTriggers(estate, w, slot))
 		no_trigger_may_skip();
 	ExecConstraints(w, slot, estate);
-	token = SpeculativeInsertionLockAcquire(GetCurrentTransactionId());
-	table_tuple_insert_speculative(relation, slot, estate->es_output_cid, 0, NULL, token);
-	recheck = ExecInsertIndexTuples(w, slot, estate, false, true, &conflict, t->arbiter);
-	table_tuple_complete_speculative(relation, slot, token, !conflict);
-	SpeculativeInsertionLockRelease(GetCurrentTransactionId());
-	if (!conflict)
+	while (!(inserted = insert_speculatively(t, relation, w, slot, &recheck)))
+	{
+		/* waits for whoever is there to end; true: it has gone with its row */
+		if (!ExecCheckIndexConstraints(w, slot, estate, &other, t->arbiter))
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (inserted)
 		ExecARInsertTriggers(estate, w, slot, recheck, NULL);
 	end_write();
 	if (tid != NULL)
 		*tid = slot->tts_tid;
-	return !conflict;
+	return inserted;
 }
 
 /*

@@ -1,0 +1,161 @@
+-- What \df+ and \dv+ say about each public call and view.  publish_policy, activate_policy,
+-- ledger_clock, canonical_json and request_digest carry theirs in their own chapter.
+--
+-- The first sentence of each is also its line in README.md; test/t/900_docs.pl
+-- compares the two.  Rule numbers are those of docs/rules.md.
+
+-- ---- The life of a reservation ---------------------------------------------
+
+COMMENT ON FUNCTION reserve_capacity IS
+$$Admits one request and holds its units, or refuses it: the only way in which capacity is given out (D2, D3).
+
+subject, route, reservation_id, start_operation: 1 to 256 bytes, compared byte for byte; the subject is never "*". units: 1 or more. digest, estimator_digest: 32 bytes or sha256:<64 hexadecimal digits>. region: NULL matches only a policy for "*". deadline: an instant from which on nothing is taken. priority: NULL stands for the policy's. start_operation: if given, the reservation is STARTED at once and bound to that operation.
+
+The same id with the same digest, route and units gets the receipt that stands, replayed: look at state, since the hold may have ended meanwhile. With others it is a CONFLICT. A refusal stores nothing under the id, so the same id may be tried again.
+
+Errors: LL101, LL102, LL103, LL104 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION reserve_capacity_batch IS
+$$Admits many requests in their order, each pair locked once; one receipt per element (J2, D2, D3).
+
+Parallel arrays of one length, 0 to 100000 elements; an optional array may be NULL as a whole or element by element. A refusal or conflict answers its own element and leaves the others alone.
+
+Errors, for the whole batch: those of reserve_capacity, naming the element; LL105 for arrays that do not match.$$;
+
+COMMENT ON FUNCTION start_reservation IS
+$$Moves RESERVED to STARTED and binds the operation, if the hold has not run out; run only what it accepts (D5).
+
+subject, reservation_id, operation_id: 1 to 256 bytes. The receipt carries hard_limit, in units, and the execution deadline in expires_at. The same operation again gets the same answer; another one is a CONFLICT. No balance moves.
+
+Errors: LL101, LL102; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION start_reservation_batch IS
+$$Starts many reservations; one receipt per element, in their order (J2, D5).
+
+Parallel arrays of one length, 0 to 100000 elements. Errors, for the whole batch: those of start_reservation, naming the element; LL105 for arrays that do not match.$$;
+
+COMMENT ON FUNCTION settle_usage IS
+$$Spends what an operation really used and gives the difference back, once (D6, D7, D8).
+
+actual: units, 0 or more; NULL is an error, never zero. receipt_digest: of the executor's own receipt, kept and compared. source: executor, reconciler or operator, who vouches for the figure.
+
+The same operation, actual and receipt_digest again get the same receipt; others are a CONFLICT that shows what is stored. Above the reservation the excess takes what is available, and the rest is debt (SETTLED_WITH_DEBT), which stops admission. Debt above maximumOverdraft, or an actual above hardExecutionLimit, freezes the pair; it is booked all the same.
+
+Errors: LL301 if the reservation was never started, and nothing is booked; LL101, LL102, LL103, LL104, LL106 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION settle_usage_batch IS
+$$Settles many executions, each pair locked once; one receipt per element, in their order (J2, D6).
+
+Parallel arrays of one length, 0 to 100000 elements; receipt_digests and sources may be NULL as a whole or element by element. An element that was never started is REFUSED not_started here, not an error. Errors, for the whole batch: those of settle_usage but LL301, naming the element; LL105 for arrays that do not match.$$;
+
+COMMENT ON FUNCTION release_reservation IS
+$$Gives all units of a hold back that was never started, once (D9).
+
+After the start it is REFUSED already_started: who gives up on a call has not stopped it. Released again it gets the same receipt. Errors: LL101, LL102; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION release_reservation_batch IS
+$$Releases many holds, each pair locked once; one receipt per element, in their order (J2, D9).
+
+Parallel arrays of one length, 0 to 100000 elements. Errors, for the whole batch: those of release_reservation, naming the element; LL105 for arrays that do not match.$$;
+
+COMMENT ON FUNCTION report_usage_unknown IS
+$$Says that nobody knows what an execution used: STARTED becomes USAGE_UNKNOWN, and its units stay reserved (D10).
+
+Only settle_usage with the bound operation ends it. operation_id must be the bound one, else CONFLICT. Past the execution deadline maintain() says the same. Errors: LL101, LL102; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION get_reservation IS
+$$Reads the receipt that is committed under an id, or UNKNOWN; writes nothing and locks nothing (D11).
+
+UNKNOWN does not say that a call in flight will not store one: ask resolve_reservation for the final word. Errors: LL101, LL102.$$;
+
+COMMENT ON FUNCTION resolve_reservation IS
+$$Gives the final word after a lost reply: the receipt, or a fence that keeps the id from ever taking anything (D11).
+
+It waits for a transaction that is using the id. If there is no reservation, the id becomes RELEASED with 0 units under the given digest, and a late original gets that receipt. Another digest than the stored one is a CONFLICT.
+
+Errors: LL101, LL102, LL104; 25006 in a read-only transaction.$$;
+
+-- ---- Pairs -------------------------------------------------------------------
+
+COMMENT ON FUNCTION get_budget IS
+$$Shows a pair as of now: refill and epochs that are due are counted in, nothing is written or locked (C1, C4).
+
+All quantities are units. generation to deficit describe the head; debt and outstanding are sums over all budgets of the pair. admission is open, suspended (debt), frozen or draining. A pair that no call has met yet shows what its first one would find; without a policy there is no row. Errors: LL101, LL102.$$;
+
+COMMENT ON FUNCTION repay_debt IS
+$$Lets the refill that is due pay the debt of a pair, and stores it (E2, E3).
+
+The next reserve does the same, so this is for those who do not want to wait for one. repaid_units and debt are units; repeated, it pays nothing twice. UNKNOWN: no call has met the pair yet. Errors: LL101, LL102; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION unfreeze IS
+$$Opens a frozen pair again, once its debt is zero, and records who did it and why (D8).
+
+reason: 1 to 256 bytes, kept in operator_actions. With debt it is REFUSED debt. On a pair that is not frozen it changes and records nothing. UNKNOWN: no call has met the pair yet. Errors: LL101, LL102; 25006 in a read-only transaction.$$;
+
+-- ---- Maintenance ---------------------------------------------------------------
+
+COMMENT ON PROCEDURE maintain IS
+$$Does all that is due, in bounded steps of one transaction each: holds expire, executions become unknown, debt is repaid (J4, D10, D14, E3).
+
+batch_limit: rows or pairs of one step, 1 to 100000. time_limit: 0 or more; no step begins after it. Rows and pairs that somebody else has locked are left to the next run. CALL it outside a transaction block, from cron; the caller needs EXECUTE on claim_expiring, finish_expiring, expire_executions and repay_debtors, too. The ledger is right without it.
+
+Returns holds claimed and expired, executions that became unknown, pairs that repaid and the units they repaid. Errors: LL106; 2D000 inside a transaction block; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION expire_reservations IS
+$$Claims holds that have run out and gives their units back, in one transaction; never waits for a lock (D14).
+
+batch_limit: 1 to 100000 holds. Call it until claimed and expired are 0. Errors: LL101, LL106; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION claim_expiring IS
+$$First step of expiry: RESERVED rows that have run out become EXPIRING; locks no budget and waits for nobody (D14).
+
+batch_limit: 1 to 100000 rows. Errors: LL101, LL106; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION finish_expiring IS
+$$Second step of expiry: EXPIRING rows become EXPIRED and their units come back, pair by pair; waits for nobody (D14).
+
+batch_limit: 1 to 100000 rows that are looked at for their pairs, and rows of one pair. Errors: LL101, LL106; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION expire_executions IS
+$$Executions past their deadline become USAGE_UNKNOWN; their units stay reserved; waits for nobody (D10).
+
+batch_limit: 1 to 100000 rows. Errors: LL101, LL106; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION repay_debtors IS
+$$Lets the refill that is due pay the debts of a bounded number of pairs, in key order after the given one; waits for nobody (E3).
+
+batch_limit: 1 to 100000 pairs. Begin after '' and '', go on after last_subject and last_route, end when they are NULL. Errors: LL101, LL106; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+-- ---- The protocol as tables ------------------------------------------------------
+
+COMMENT ON FUNCTION transitions IS
+$$Prints the state machine: what each event does in each state (D1).
+
+next_state_with_debt is set where a settlement can end in two ways. outcome ACCEPTED without a change of state is a replay.$$;
+
+COMMENT ON FUNCTION outcomes IS
+$$Prints the closed list of answers: the outcome, the rule that said no and what a refused caller waits for (D3).
+
+retry_kind: refill, release, operator or never; NULL where waiting changes nothing.$$;
+
+COMMENT ON FUNCTION sqlstates IS
+$$Prints the errors of the ledger, SQLSTATE class LL: misuse and broken invariants, never a refusal (D3).$$;
+
+-- ---- The ledger for people ---------------------------------------------------------
+
+COMMENT ON FUNCTION verify_conservation IS
+$$Proves the rules over the whole database in one snapshot: a row for each discrepancy, none when all is well (C1, C2, B5).
+
+rule names the rule that does not hold, detail the figures. Runs with the owner's rights, takes no lock that a call would wait for, and reads every budget and reservation once.$$;
+
+COMMENT ON VIEW policies IS
+'Every published generation, with its stage (published, active, draining, retired), its switch instant and its document as published (B1, B4).';
+
+COMMENT ON VIEW budgets IS
+'Every budget, as stored: the head of each pair and those that it closed, each with the equation opening + minted + overdraft_issued = available + reserved + spent + retired_for_emergency + overdraft_repaid, in units (C1); refill that is due is shown by get_budget().';
+
+COMMENT ON VIEW reservations IS
+'Every reservation, as stored, one limitReservation.v1 per row (D1); route, generation and epoch are NULL in a fence (D11).';
+
+COMMENT ON VIEW operator_actions IS
+'What operators did to a pair, when and why (D8).';

@@ -45,9 +45,12 @@ CREATE TABLE reservation (
     END)
 ) WITH (fillfactor = 80);
 
--- What is due next, over all pairs; state first, so that one kind can't hide another.
-CREATE INDEX reservation_due ON reservation (state, expires_at)
-  WHERE state IN ('RESERVED', 'EXPIRING', 'STARTED', 'USAGE_UNKNOWN');
+-- What is due next, over all pairs: an index for each open state, so that one
+-- can't hide another, and with one short column, because each reserve writes one.
+CREATE INDEX reservation_reserved ON reservation (expires_at) WHERE state = 'RESERVED';
+CREATE INDEX reservation_expiring ON reservation (expires_at) WHERE state = 'EXPIRING';
+CREATE INDEX reservation_started  ON reservation (expires_at) WHERE state = 'STARTED';
+CREATE INDEX reservation_unknown  ON reservation (unknown_at) WHERE state = 'USAGE_UNKNOWN';
 
 -- And within one pair, for the reserve that finds it full (D14).
 CREATE INDEX reservation_pair_due ON reservation (subject, route, expires_at)

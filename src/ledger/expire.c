@@ -116,7 +116,7 @@ ll_claim_expiring(int32 limit, LLExpiry *expiry)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 	TimestampTz now = ll_clock_now();
-	LLScan	   *scan = ll_due_begin(LL_RESERVED, now, snapshot);
+	LLScan	   *scan = ll_due_begin(LL_INDEX_RESERVED, now, snapshot);
 	LLReservationRow row = {0};
 
 	row.slot = ll_table_slot(LL_TABLE_RESERVATION);
@@ -190,7 +190,7 @@ void
 ll_finish_expiring(int32 limit, LLExpiry *expiry)
 {
 	Snapshot	snapshot = ll_snapshot_take();
-	LLScan	   *scan = ll_due_begin(LL_EXPIRING, LL_TIME_MAX, snapshot);
+	LLScan	   *scan = ll_due_begin(LL_INDEX_EXPIRING, LL_TIME_MAX, snapshot);
 	LLReservationRow row = {0};
 	DuePair    *pairs = NULL;
 	int			met = 0;
@@ -226,7 +226,7 @@ ll_expire_executions(int32 limit, LLExpiry *expiry)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 	TimestampTz now = ll_clock_now();
-	LLScan	   *scan = ll_due_begin(LL_STARTED, now, snapshot);
+	LLScan	   *scan = ll_due_begin(LL_INDEX_STARTED, now, snapshot);
 	LLReservationRow row = {0};
 
 	row.slot = ll_table_slot(LL_TABLE_RESERVATION);

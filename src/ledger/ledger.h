@@ -66,6 +66,7 @@ typedef struct LLReserveElement
 	LLPairWork *work;
 	LLReservationRow row;
 	bool		admitted;
+	bool		new_id;			/* no row under the id: seen at once for many */
 	struct LLReserveElement *echo_of;	/* the element whose id it repeats */
 	struct LLReserveElement **id_holder;	/* who was admitted under the id, if
 											 * any: one cell for all that carry it */

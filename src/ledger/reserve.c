@@ -181,7 +181,7 @@ decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 		e->echo_of = *e->id_holder; /* answered when that one is written */
 		return;
 	}
-	if (ll_reservation_look(&stored, e->subject, e->id, *snapshot))
+	if (!e->new_id && ll_reservation_look(&stored, e->subject, e->id, *snapshot))
 	{
 		answer_stored(e, &stored, receipt);
 		return;
@@ -370,22 +370,47 @@ by_operation(const void *a, const void *b)
 
 /* link_holders gives all elements with one id, or one operation, one cell. */
 static void
-link_holders(LLReserveElement **order, int count)
+link_holders(LLReserveElement **ids, LLReserveElement **operations, int count)
 {
 	LLReserveElement **cells = palloc0(sizeof(LLReserveElement *) * count * 2);
 
-	qsort(order, count, sizeof(LLReserveElement *), by_id);
 	for (int i = 0; i < count; i++)
-		order[i]->id_holder = i > 0 &&
-			ll_pair_compare(order[i - 1]->subject, order[i - 1]->id,
-							order[i]->subject, order[i]->id) == 0
-			? order[i - 1]->id_holder : &cells[i];
-	qsort(order, count, sizeof(LLReserveElement *), by_operation);
-	for (int i = 0; i < count && order[i]->start_operation != 0; i++)
-		order[i]->operation_holder = i > 0 &&
-			ll_pair_compare(order[i - 1]->subject, order[i - 1]->start_operation,
-							order[i]->subject, order[i]->start_operation) == 0
-			? order[i - 1]->operation_holder : &cells[count + i];
+		ids[i]->id_holder = i > 0 &&
+			ll_pair_compare(ids[i - 1]->subject, ids[i - 1]->id,
+							ids[i]->subject, ids[i]->id) == 0
+			? ids[i - 1]->id_holder : &cells[i];
+	for (int i = 0; i < count && operations[i]->start_operation != 0; i++)
+		operations[i]->operation_holder = i > 0 &&
+			ll_pair_compare(operations[i - 1]->subject, operations[i - 1]->start_operation,
+							operations[i]->subject, operations[i]->start_operation) == 0
+			? operations[i - 1]->operation_holder : &cells[count + i];
+}
+
+/*
+ * find_new_ids reads the stored ids between the first and the last of one
+ * subject's elements.  Ids that grow with time have few or none there, and one
+ * descent of the index then answers for all; where there are many, the
+ * elements look for themselves.
+ */
+static void
+find_new_ids(LLReserveElement **ids, int count, Snapshot snapshot)
+{
+	LLScan	   *scan = ll_ids_begin(ids[0]->subject, ids[0]->id, ids[count - 1]->id, snapshot);
+	int			left = count / 4;
+	int			at = 0;
+	Datum		id;
+	bool	   *stored = palloc0(sizeof(bool) * count);
+	bool		more;
+
+	while ((more = ll_ids_next(scan, &id)) && left-- > 0)
+		for (int order = -1; at < count && order <= 0; at += order <= 0)
+		{
+			order = ll_text_compare(ids[at]->id, id);
+			stored[at] = order == 0;
+		}
+	ll_scan_end(scan);
+	for (int i = 0; i < count && !more; i++)
+		ids[i]->new_id = !stored[i];
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -396,11 +421,11 @@ link_holders(LLReserveElement **order, int count)
  * takes nothing.
  */
 static void
-bind_operations(LLReserveElement **by_operation_key, int count, LLReceipt *receipts)
+bind_operations(LLReserveElement **operations, int count, LLReceipt *receipts)
 {
-	for (int i = 0; i < count && by_operation_key[i]->start_operation != 0; i++)
+	for (int i = 0; i < count && operations[i]->start_operation != 0; i++)
 	{
-		LLReserveElement *e = by_operation_key[i];
+		LLReserveElement *e = operations[i];
 
 		if (!e->admitted ||
 			ll_operation_insert(e->subject, e->start_operation, e->id,
@@ -460,16 +485,30 @@ answer_echo(LLReserveElement *e, LLReceipt *receipt)
 
 /* the elements of one pair begin at `first` and end before what this returns */
 static int
-pair_end(LLReserveElement **by_pair_key, int first, int count)
+pair_end(LLReserveElement **pairs, int first, int count)
 {
 	int			next = first + 1;
 
 	while (next < count &&
-		   ll_pair_compare(by_pair_key[first]->subject, by_pair_key[first]->route,
-						   by_pair_key[next]->subject, by_pair_key[next]->route) == 0)
+		   ll_pair_compare(pairs[first]->subject, pairs[first]->route,
+						   pairs[next]->subject, pairs[next]->route) == 0)
 		next++;
 	return next;
 }
+
+/* likewise, those of one subject */
+static int
+subject_end(LLReserveElement **ids, int first, int count)
+{
+	int			next = first + 1;
+
+	while (next < count && ll_text_compare(ids[first]->subject, ids[next]->subject) == 0)
+		next++;
+	return next;
+}
+
+/* How many elements of one subject make reading a range of ids worth while. */
+#define IDS_AT_ONCE		8
 
 /*
  * ll_reserve decides a batch.  Elements that were refused because of one that
@@ -478,17 +517,20 @@ pair_end(LLReserveElement **by_pair_key, int first, int count)
 void
 ll_reserve(LLReserveElement *elements, int count, LLReceipt *receipts)
 {
-	LLReserveElement **by_key = palloc(sizeof(LLReserveElement *) * count);
+	LLReserveElement **ids = palloc(sizeof(LLReserveElement *) * count);
+	LLReserveElement **operations = palloc(sizeof(LLReserveElement *) * count);
 	LLReserveElement **pairs = palloc(sizeof(LLReserveElement *) * count);
 	Snapshot	snapshot;
 
 	for (int i = 0; i < count; i++)
 	{
 		elements[i].index = i;
-		by_key[i] = pairs[i] = &elements[i];
+		ids[i] = operations[i] = pairs[i] = &elements[i];
 	}
-	link_holders(by_key, count);
+	qsort(ids, count, sizeof(LLReserveElement *), by_id);
+	qsort(operations, count, sizeof(LLReserveElement *), by_operation);
 	qsort(pairs, count, sizeof(LLReserveElement *), by_pair);
+	link_holders(ids, operations, count);
 
 	for (int first = 0, end; first < count; first = end)
 	{
@@ -498,17 +540,22 @@ ll_reserve(LLReserveElement *elements, int count, LLReceipt *receipts)
 	snapshot = ll_snapshot_take();	/* newer than every lock (F5) */
 	for (int first = 0, end; first < count; first = end)
 	{
+		end = subject_end(ids, first, count);
+		if (end - first >= IDS_AT_ONCE)
+			find_new_ids(&ids[first], end - first, snapshot);
+	}
+	for (int first = 0, end; first < count; first = end)
+	{
 		end = pair_end(pairs, first, count);
 		if (!pairs[first]->work->decided)
 			decide_pair(&pairs[first], end - first, &snapshot, receipts);
 	}
 	ll_snapshot_drop(snapshot);
 
-	bind_operations(by_key, count, receipts);
-	qsort(by_key, count, sizeof(LLReserveElement *), by_id);
+	bind_operations(operations, count, receipts);
 	for (int i = 0; i < count; i++)
-		if (by_key[i]->admitted)
-			insert_row(by_key[i], &receipts[by_key[i]->index]);
+		if (ids[i]->admitted)
+			insert_row(ids[i], &receipts[ids[i]->index]);
 	for (int i = 0; i < count; i++)
 		if (elements[i].echo_of != NULL)
 			answer_echo(&elements[i], &receipts[i]);

@@ -481,15 +481,39 @@ ll_reservation_update(const LLReservationRow *row)
 	ll_row_update(LL_TABLE_RESERVATION, row->slot, values, nulls);
 }
 
-/* ll_due_begin scans rows of one open state whose time is up, over all pairs. */
+/* ll_ids_begin scans the ids of a subject from `first` to `last`, in their order. */
 LLScan *
-ll_due_begin(LLState state, TimestampTz until, Snapshot snapshot)
+ll_ids_begin(Datum subject, Datum first, Datum last, Snapshot snapshot)
 {
-	ScanKeyData key[2];
+	ScanKeyData key[3];
 
-	ll_key_text(&key[0], 1, CStringGetTextDatum(ll_state_name(state)));
-	ll_key_time(&key[1], 2, BTLessEqualStrategyNumber, until);
-	return ll_scan_begin(LL_INDEX_DUE, snapshot, key, 2);
+	ll_key_text(&key[0], 1, subject);
+	ll_key_text_from(&key[1], 2, first);
+	ll_key_text_to(&key[2], 2, last);
+	return ll_scan_begin(LL_INDEX_RESERVATION, snapshot, key, 3);
+}
+
+/* ll_ids_next gives the next id, valid until the next look. */
+bool
+ll_ids_next(LLScan *scan, Datum *id)
+{
+	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_RESERVATION);
+	bool		null;
+
+	if (!ll_scan_next(scan, slot))
+		return false;
+	*id = slot_getattr(slot, LL_RESERVATION_ID + 1, &null);
+	return true;
+}
+
+/* ll_due_begin scans rows of one state whose time is up, over all pairs. */
+LLScan *
+ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot)
+{
+	ScanKeyData key;
+
+	ll_key_time(&key, 1, BTLessEqualStrategyNumber, until);
+	return ll_scan_begin(index, snapshot, &key, 1);
 }
 
 /* ll_pair_due_begin scans RESERVED and EXPIRING rows of one pair. */

@@ -97,7 +97,9 @@ extern LLLock ll_reservation_lock(LLReservationRow *row, Snapshot snapshot, Lock
 extern bool ll_reservation_insert(const LLReservationRow *row);
 extern void ll_reservation_update(const LLReservationRow *row);
 extern void ll_reservation_read(LLReservationRow *row);
-extern LLScan *ll_due_begin(LLState state, TimestampTz until, Snapshot snapshot);
+extern LLScan *ll_ids_begin(Datum subject, Datum first, Datum last, Snapshot snapshot);
+extern bool ll_ids_next(LLScan *scan, Datum *id);
+extern LLScan *ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot);
 extern LLScan *ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot);
 
 extern bool ll_operation_peek(Datum subject, Datum id, Datum *reservation, Snapshot snapshot);

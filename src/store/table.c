@@ -56,7 +56,9 @@ static const struct
 	[LL_INDEX_CLOSED] = {LL_TABLE_CLOSED, "closed_budget_pkey"},
 	[LL_INDEX_CLOSED_DEBT] = {LL_TABLE_CLOSED, "closed_budget_debt"},
 	[LL_INDEX_RESERVATION] = {LL_TABLE_RESERVATION, "reservation_pkey"},
-	[LL_INDEX_DUE] = {LL_TABLE_RESERVATION, "reservation_due"},
+	[LL_INDEX_RESERVED] = {LL_TABLE_RESERVATION, "reservation_reserved"},
+	[LL_INDEX_EXPIRING] = {LL_TABLE_RESERVATION, "reservation_expiring"},
+	[LL_INDEX_STARTED] = {LL_TABLE_RESERVATION, "reservation_started"},
 	[LL_INDEX_PAIR_DUE] = {LL_TABLE_RESERVATION, "reservation_pair_due"},
 	[LL_INDEX_OPERATION] = {LL_TABLE_OPERATION, "operation_pkey"},
 	[LL_INDEX_POLICY] = {LL_TABLE_POLICY, "policy_pkey"},
@@ -362,12 +364,19 @@ ll_key_text(ScanKey key, AttrNumber column, Datum value)
 						   C_COLLATION_OID, F_TEXTEQ, value);
 }
 
-/* ll_key_text_from compares with >=. */
+/* ll_key_text_from and ll_key_text_to compare with >= and <=. */
 void
 ll_key_text_from(ScanKey key, AttrNumber column, Datum value)
 {
 	ScanKeyEntryInitialize(key, 0, column, BTGreaterEqualStrategyNumber, InvalidOid,
 						   C_COLLATION_OID, F_TEXT_GE, value);
+}
+
+void
+ll_key_text_to(ScanKey key, AttrNumber column, Datum value)
+{
+	ScanKeyEntryInitialize(key, 0, column, BTLessEqualStrategyNumber, InvalidOid,
+						   C_COLLATION_OID, F_TEXT_LE, value);
 }
 
 void

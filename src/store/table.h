@@ -38,7 +38,9 @@ typedef enum LLIndexId
 	LL_INDEX_CLOSED,			/* subject, route, generation, epoch */
 	LL_INDEX_CLOSED_DEBT,
 	LL_INDEX_RESERVATION,		/* subject, reservation_id */
-	LL_INDEX_DUE,				/* state, expires_at */
+	LL_INDEX_RESERVED,			/* expires_at, of one state each */
+	LL_INDEX_EXPIRING,
+	LL_INDEX_STARTED,
 	LL_INDEX_PAIR_DUE,			/* subject, route, expires_at */
 	LL_INDEX_OPERATION,			/* subject, operation_id */
 	LL_INDEX_POLICY,			/* generation */
@@ -73,6 +75,7 @@ extern bool ll_scan_next(LLScan *scan, TupleTableSlot *slot);
 extern void ll_scan_end(LLScan *scan);
 extern void ll_key_text(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_text_from(ScanKey key, AttrNumber column, Datum value);
+extern void ll_key_text_to(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_int8(ScanKey key, AttrNumber column, int64 value);
 extern void ll_key_time(ScanKey key, AttrNumber column, StrategyNumber strategy, int64 value);
 

@@ -26,13 +26,20 @@
 #define TURN_CALLS		100		/* of one side before the other's turn */
 #define WARM_UP_CALLS	1000
 #define CPU_CALLS		20000	/* of each side in a round, at most */
-#define FLUSHED_CALLS	2000	/* the same, flushed */
+#define REFUSAL_CALLS	5000
+#define FLUSHED_CALLS	2000
+#define LIFE_CALLS		5000
+#define BATCH_TURNS		20
 #define LARGEST_BATCH	10000
 
-/* Shares of the time; what is left is for the rest. */
-#define CPU_SHARE		0.3
-#define FLUSHED_SHARE	0.2
-#define BATCH_SHARE		0.03	/* of one size */
+/* Shares of the time, at most; what is left is spare. */
+#define WARM_UP_SHARE	0.03
+#define CPU_SHARE		0.25
+#define REFUSAL_SHARE	0.08
+#define FLUSHED_SHARE	0.12
+#define BATCH_SHARE		0.12
+#define RELAXED_SHARE	0.06
+#define LIFE_SHARE		0.08
 
 #define GOAL_CPU		0.75	/* at most */
 #define GOAL_BATCH		15.0	/* at least */
@@ -162,13 +169,11 @@ allocate(size_t size)
 	return memory;
 }
 
-/* calls_within: how many calls of `call_us` fit into `share` of the time, within bounds. */
-static int
-calls_within(double share, double call_us, int least, int most)
+/* slice_end is when a round that has this share of the time must end. */
+static double
+slice_end(double share)
 {
-	double		calls = share * time_limit * 1e6 / call_us;
-
-	return calls < least ? least : calls > most ? most : (int) calls;
+	return wall_seconds() + share / ROUNDS * time_limit;
 }
 
 /* out_of_time ends a run that would go beyond its limit, whatever it waits for. */
@@ -279,9 +284,9 @@ static const Call calls[] = {
 	fill_operation, "ACCEPTED"},
 };
 
-/* What is compared: ours, theirs. */
-static const int reserve_sides[2] = {RESERVE_OURS, RESERVE_THEIRS};
-static const int refusal_sides[2] = {REFUSAL_OURS, REFUSAL_THEIRS};
+/* What is compared: ours, theirs; and for reference the least that a call can cost. */
+static const int reserve_sides[] = {RESERVE_OURS, RESERVE_THEIRS, NOTHING};
+static const int refusal_sides[] = {REFUSAL_OURS, REFUSAL_THEIRS};
 
 /* ---- the session --------------------------------------------------------- */
 
@@ -438,53 +443,45 @@ element_digest(char *at, const Request *request)
 	strcpy(at, "\"");
 }
 
-/*
- * batches makes up to `most` calls of `size` rows, fewer once they have taken
- * their slice of the time, and returns rows per second.
- */
-static double
-batches(Request *requests, int size, int most)
+/* batch makes one call of `size` rows and adds them to `cost`, a row a call. */
+static void
+batch(Request *requests, int size, Cost *cost)
 {
-	double		slice = BATCH_SHARE / ROUNDS * time_limit;
-	double		wall = 0;
-	int			done = 0;
+	char	   *arrays[MAX_PARAMS];
+	PGresult   *result;
+	double		cpu;
+	double		from;
 
-	while (done < most && (done == 0 || wall < slice))
-	{
-		char	   *arrays[MAX_PARAMS];
-		PGresult   *result;
-		double		from;
+	requests_make(requests, size);
+	arrays[0] = array_of(requests, size, element_subject);
+	arrays[1] = array_of(requests, size, element_route);
+	arrays[2] = array_of(requests, size, element_id);
+	arrays[3] = array_of(requests, size, element_units);
+	arrays[4] = array_of(requests, size, element_digest);
 
-		requests_make(requests, size);
-		arrays[0] = array_of(requests, size, element_subject);
-		arrays[1] = array_of(requests, size, element_route);
-		arrays[2] = array_of(requests, size, element_id);
-		arrays[3] = array_of(requests, size, element_units);
-		arrays[4] = array_of(requests, size, element_digest);
+	cpu = seconds_of(backend_clock);
+	from = wall_seconds();
+	result = PQexecPrepared(conn, "batch", MAX_PARAMS, (const char *const *) arrays,
+							NULL, NULL, 0);
+	cost->wall += wall_seconds() - from;
+	cost->cpu += seconds_of(backend_clock) - cpu;
+	cost->calls += size;
 
-		from = wall_seconds();
-		result = PQexecPrepared(conn, "batch", MAX_PARAMS, (const char *const *) arrays,
-								NULL, NULL, 0);
-		wall += wall_seconds() - from;
-
-		require(result, PGRES_TUPLES_OK, "reserve_capacity_batch");
-		check_outcomes(result, "reserve_capacity_batch", "ACCEPTED", size);
-		PQclear(result);
-		for (int array = 0; array < MAX_PARAMS; array++)
-			free(arrays[array]);
-		done++;
-	}
-	return size * (double) done / wall;
+	require(result, PGRES_TUPLES_OK, "reserve_capacity_batch");
+	check_outcomes(result, "reserve_capacity_batch", "ACCEPTED", size);
+	PQclear(result);
+	for (int i = 0; i < MAX_PARAMS; i++)
+		free(arrays[i]);
 }
 
 /* ---- what is measured ---------------------------------------------------- */
 
-/* The batch sizes, and how many calls of each make a round, at most. */
+/* The batch sizes, and how often each is called in one turn. */
 static const struct
 {
 	int			size;
 	int			calls;
-}			batch_plan[] = {{1, 400}, {10, 200}, {100, 60}, {1000, 20}, {LARGEST_BATCH, 3}};
+}			batch_plan[] = {{1, 50}, {10, 10}, {100, 5}, {1000, 1}, {LARGEST_BATCH, 1}};
 
 #define BATCH_SIZES		countof(batch_plan)
 #define BATCH_OF_GOAL	3		/* 1,000 rows */
@@ -495,11 +492,11 @@ static struct
 	Spread		cpu[countof(calls)];
 	Spread		cpu_ratio;		/* ours by theirs, round by round */
 	Spread		refusal_ratio;
-	int			cpu_calls;
+	Spread		cpu_row;		/* of a row in a batch of 1,000 */
 	/* full durability */
 	Spread		rate[2];
-	double	   *latencies[2];
-	int			flushed_calls;
+	double	   *latencies[2];	/* microseconds */
+	int			latency_count;
 	Spread		single_rate;
 	Spread		batch_rate[BATCH_SIZES];
 	Spread		batch_ratio[BATCH_SIZES];
@@ -510,36 +507,38 @@ static struct
 }			results;
 
 /*
- * both measures ours and theirs on the same requests, in short turns, so that
- * whatever else the machine does falls on the two alike.
+ * turns measures several kinds of calls on the same requests, in short turns,
+ * so that whatever else the machine does falls on all of them alike.
  */
 static void
-both(const int sides[2], Request *requests, int count, Cost costs[2], double *latencies[2])
+turns(const int *sides, int count, Request *requests, int most, double share,
+	  Cost *costs, double **latencies)
 {
-	requests_make(requests, count);
-	memset(costs, 0, 2 * sizeof(Cost));
-	for (int from = 0, turn = 0; from < count; from += TURN_CALLS, turn++)
+	double		end = slice_end(share);
+
+	memset(costs, 0, count * sizeof(Cost));
+	for (int turn = 0; turn * TURN_CALLS < most && (turn == 0 || wall_seconds() < end); turn++)
 	{
-		int			calls = count - from < TURN_CALLS ? count - from : TURN_CALLS;
-
-		for (int i = 0; i < 2; i++)
+		requests_make(requests, TURN_CALLS);
+		for (int i = 0; i < count; i++)
 		{
-			int			side = (turn + i) % 2;
+			int			side = (turn + i) % count;
 
-			series(sides[side], requests + from, calls, &costs[side],
-				   latencies == NULL ? NULL : latencies[side] + from);
+			series(sides[side], requests, TURN_CALLS, &costs[side],
+				   latencies == NULL ? NULL : latencies[side] + turn * TURN_CALLS);
 		}
 	}
 }
 
-/* alone measures calls that have no counterpart. */
-static Cost
-alone(int which, const Request *requests, int count)
+/* check_plans: plpgsql gets the index scans that it deserves. */
+static void
+check_plans(void)
 {
-	Cost		cost = {0};
-
-	series(which, requests, count, &cost, NULL);
-	return cost;
+	count_of("SELECT pg_stat_force_next_flush()");
+	if (count_of("SELECT max(seq_scan) FROM pg_stat_user_tables"
+				 " WHERE schemaname = 'bench_baseline'"
+				 " AND relname IN ('head_budget', 'reservation')") > TURN_CALLS)
+		fail("the baseline scans whole tables: its plans are not worth a comparison");
 }
 
 /*
@@ -549,31 +548,24 @@ alone(int which, const Request *requests, int count)
 static void
 measure_cpu(Request *requests)
 {
-	Cost		costs[2];
-	Cost		nothing;
-	int			count;
+	Cost		costs[3];
 
 	durability(false);
-	both(reserve_sides, requests, WARM_UP_CALLS, costs, NULL);
-	both(refusal_sides, requests, WARM_UP_CALLS, costs, NULL);
-	both(reserve_sides, requests, WARM_UP_CALLS, costs, NULL);
-	count = calls_within(CPU_SHARE / ROUNDS, wall_us(&costs[0]) + wall_us(&costs[1]),
-						 WARM_UP_CALLS, CPU_CALLS);
-	results.cpu_calls = count;
+	turns(reserve_sides, 3, requests, WARM_UP_CALLS, WARM_UP_SHARE * ROUNDS, costs, NULL);
+	turns(refusal_sides, 2, requests, WARM_UP_CALLS, WARM_UP_SHARE * ROUNDS, costs, NULL);
+	check_plans();
 
 	for (int round = 0; round < ROUNDS; round++)
 	{
-		nothing = alone(NOTHING, requests, count / 4);
-		results.cpu[NOTHING].values[round] = cpu_us(&nothing);
-
-		both(reserve_sides, requests, count, costs, NULL);
+		turns(reserve_sides, 3, requests, CPU_CALLS, CPU_SHARE, costs, NULL);
+		results.cpu[NOTHING].values[round] = cpu_us(&costs[2]);
 		results.cpu[RESERVE_OURS].values[round] = cpu_us(&costs[0]);
 		results.cpu[RESERVE_THEIRS].values[round] = cpu_us(&costs[1]);
 		results.cpu_ratio.values[round] = cpu_us(&costs[0]) / cpu_us(&costs[1]);
-		fprintf(stderr, "cpu      round %d of %d: reserve %.1f us, plpgsql %.1f us",
-				round + 1, ROUNDS, cpu_us(&costs[0]), cpu_us(&costs[1]));
+		fprintf(stderr, "cpu      round %d of %d: %d calls, reserve %.1f us, plpgsql %.1f us",
+				round + 1, ROUNDS, costs[0].calls, cpu_us(&costs[0]), cpu_us(&costs[1]));
 
-		both(refusal_sides, requests, count / 4, costs, NULL);
+		turns(refusal_sides, 2, requests, REFUSAL_CALLS, REFUSAL_SHARE, costs, NULL);
 		results.cpu[REFUSAL_OURS].values[round] = cpu_us(&costs[0]);
 		results.cpu[REFUSAL_THEIRS].values[round] = cpu_us(&costs[1]);
 		results.refusal_ratio.values[round] = cpu_us(&costs[0]) / cpu_us(&costs[1]);
@@ -587,105 +579,118 @@ measure_latency(Request *requests)
 {
 	Cost		costs[2];
 	double	   *latencies[2];
-	int			count;
 
 	durability(true);
-	both(reserve_sides, requests, TURN_CALLS, costs, NULL);
-	count = calls_within(FLUSHED_SHARE / ROUNDS, wall_us(&costs[0]) + wall_us(&costs[1]),
-						 TURN_CALLS, FLUSHED_CALLS);
-	results.flushed_calls = count;
+	turns(reserve_sides, 2, requests, TURN_CALLS, 0, costs, NULL);
 	for (int side = 0; side < 2; side++)
-		results.latencies[side] = allocate(sizeof(double) * ROUNDS * count);
+		results.latencies[side] = allocate(sizeof(double) * ROUNDS * FLUSHED_CALLS);
 
 	for (int round = 0; round < ROUNDS; round++)
 	{
 		for (int side = 0; side < 2; side++)
-			latencies[side] = results.latencies[side] + round * count;
-		both(reserve_sides, requests, count, costs, latencies);
+			latencies[side] = results.latencies[side] + results.latency_count;
+		turns(reserve_sides, 2, requests, FLUSHED_CALLS, FLUSHED_SHARE, costs, latencies);
+		results.latency_count += costs[0].calls;
 		for (int side = 0; side < 2; side++)
 			results.rate[side].values[round] = 1e6 / wall_us(&costs[side]);
-		fprintf(stderr, "flushed  round %d of %d: reserve %.0f us, plpgsql %.0f us\n",
-				round + 1, ROUNDS, wall_us(&costs[0]), wall_us(&costs[1]));
+		fprintf(stderr, "flushed  round %d of %d: %d calls, reserve %.0f us, plpgsql %.0f us\n",
+				round + 1, ROUNDS, costs[0].calls, wall_us(&costs[0]), wall_us(&costs[1]));
 	}
 }
 
-/*
- * check_alike: until here both sides' tables have grown in step, and plpgsql has
- * had the index scans that it deserves.
- */
+/* check_alike: until here both sides' tables have grown in step. */
 static void
 check_alike(void)
 {
 	if (count_of("SELECT count(*) FROM ("
-				 "(SELECT route, state, count(*), sum(reserved_units) FROM limitledger.reservation GROUP BY 1, 2"
-				 " EXCEPT SELECT route, state, count(*), sum(reserved_units) FROM bench_baseline.reservation GROUP BY 1, 2)"
+				 "(SELECT route, state, count(*), sum(reserved_units)"
+				 " FROM limitledger.reservation GROUP BY 1, 2"
+				 " EXCEPT SELECT route, state, count(*), sum(reserved_units)"
+				 " FROM bench_baseline.reservation GROUP BY 1, 2)"
 				 " UNION ALL "
-				 "(SELECT route, 'head', reserved, spent FROM limitledger.head_budget"
-				 " EXCEPT SELECT route, 'head', reserved, spent FROM bench_baseline.head_budget)) AS t") != 0)
+				 "(SELECT route, subject, reserved, spent FROM limitledger.head_budget"
+				 " EXCEPT SELECT route, subject, reserved, spent FROM bench_baseline.head_budget)"
+				 ") AS difference") != 0)
 		fail("the two sides hold different reservations or balances");
-	if (count_of("SELECT max(seq_scan) FROM pg_stat_user_tables WHERE schemaname = 'bench_baseline'"
-				 " AND relname IN ('head_budget', 'reservation')") > 100)
-		fail("the baseline scans whole tables: its plans are not worth a comparison");
 }
 
+/* One-row calls and batches of each size take turns, like the two sides above. */
 static void
 measure_batches(Request *requests)
 {
-	Cost		cost;
-	double		single;
-
 	durability(true);
 	for (int round = 0; round < ROUNDS; round++)
 	{
-		int			count = results.flushed_calls / 2;
+		double		end = slice_end(BATCH_SHARE);
+		Cost		single = {0};
+		Cost		rows[BATCH_SIZES] = {{0}};
 
-		requests_make(requests, count);
-		cost = alone(RESERVE_OURS, requests, count);
-		single = 1e6 / wall_us(&cost);
-		results.single_rate.values[round] = single;
+		for (int turn = 0; turn < BATCH_TURNS && (turn == 0 || wall_seconds() < end); turn++)
+		{
+			requests_make(requests, TURN_CALLS);
+			series(RESERVE_OURS, requests, TURN_CALLS, &single, NULL);
+			for (int i = 0; i < BATCH_SIZES; i++)
+				for (int call = 0; call < batch_plan[i].calls; call++)
+					batch(requests, batch_plan[i].size, &rows[i]);
+		}
+		results.single_rate.values[round] = 1e6 / wall_us(&single);
 		for (int i = 0; i < BATCH_SIZES; i++)
 		{
-			double		rate = batches(requests, batch_plan[i].size, batch_plan[i].calls);
-
-			results.batch_rate[i].values[round] = rate;
-			results.batch_ratio[i].values[round] = rate / single;
+			results.batch_rate[i].values[round] = 1e6 / wall_us(&rows[i]);
+			results.batch_ratio[i].values[round] = wall_us(&single) / wall_us(&rows[i]);
 		}
 		fprintf(stderr, "batches  round %d of %d: one-row calls %.0f/s, 1,000 a call %.0f/s\n",
-				round + 1, ROUNDS, single, results.batch_rate[BATCH_OF_GOAL].values[round]);
-	}
-
-	durability(false);
-	for (int round = 0; round < ROUNDS; round++)
-	{
-		double		rate;
-
-		requests_make(requests, 1000);
-		cost = alone(RESERVE_OURS, requests, 1000);
-		single = 1e6 / wall_us(&cost);
-		rate = batches(requests, 1000, 5);
-		results.relaxed_single_rate.values[round] = single;
-		results.relaxed_batch_rate.values[round] = rate;
-		results.relaxed_batch_ratio.values[round] = rate / single;
+				round + 1, ROUNDS, results.single_rate.values[round],
+				results.batch_rate[BATCH_OF_GOAL].values[round]);
 	}
 }
 
 static void
-measure_life(Request *requests)
+measure_relaxed_batches(Request *requests)
 {
-	int			count = results.cpu_calls / 4;
-	Cost		cost;
-
 	durability(false);
 	for (int round = 0; round < ROUNDS; round++)
 	{
-		requests_make(requests, count);
-		alone(RESERVE_OURS, requests, count);
-		cost = alone(START, requests, count);
-		results.cpu[START].values[round] = cpu_us(&cost);
-		cost = alone(SETTLE, requests, count);
-		results.cpu[SETTLE].values[round] = cpu_us(&cost);
-		fprintf(stderr, "life     round %d of %d: start %.1f us, settle %.1f us\n", round + 1, ROUNDS,
-				results.cpu[START].values[round], results.cpu[SETTLE].values[round]);
+		double		end = slice_end(RELAXED_SHARE);
+		Cost		single = {0};
+		Cost		rows = {0};
+
+		for (int turn = 0; turn < BATCH_TURNS && (turn == 0 || wall_seconds() < end); turn++)
+		{
+			requests_make(requests, TURN_CALLS);
+			series(RESERVE_OURS, requests, TURN_CALLS, &single, NULL);
+			batch(requests, batch_plan[BATCH_OF_GOAL].size, &rows);
+		}
+		results.relaxed_single_rate.values[round] = 1e6 / wall_us(&single);
+		results.relaxed_batch_rate.values[round] = 1e6 / wall_us(&rows);
+		results.relaxed_batch_ratio.values[round] = wall_us(&single) / wall_us(&rows);
+		results.cpu_row.values[round] = cpu_us(&rows);
+	}
+}
+
+/* measure_life takes reservations through start and settle; the reserve is not counted. */
+static void
+measure_life(Request *requests)
+{
+	durability(false);
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		double		end = slice_end(LIFE_SHARE);
+		Cost		reserve = {0};
+		Cost		start = {0};
+		Cost		settle = {0};
+
+		while (start.calls < LIFE_CALLS && (start.calls == 0 || wall_seconds() < end))
+		{
+			requests_make(requests, TURN_CALLS);
+			series(RESERVE_OURS, requests, TURN_CALLS, &reserve, NULL);
+			series(START, requests, TURN_CALLS, &start, NULL);
+			series(SETTLE, requests, TURN_CALLS, &settle, NULL);
+		}
+		results.cpu[START].values[round] = cpu_us(&start);
+		results.cpu[SETTLE].values[round] = cpu_us(&settle);
+		fprintf(stderr, "life     round %d of %d: %d calls, start %.1f us, settle %.1f us\n",
+				round + 1, ROUNDS, start.calls, cpu_us(&start), cpu_us(&settle));
 	}
 }
 
@@ -702,7 +707,7 @@ print_row(const char *label, Spread *spread, int decimals)
 static void
 print_latency(const char *label, double *latencies, Spread *rate)
 {
-	int			count = ROUNDS * results.flushed_calls;
+	int			count = results.latency_count;
 
 	qsort(latencies, count, sizeof(double), compare_doubles);
 	spread_summarize(rate);
@@ -726,11 +731,12 @@ print_tables(void)
 	char		label[64];
 
 	printf("\nMedians of %d interleaved rounds, (least .. most).\n", ROUNDS);
-	printf("\nBackend CPU of one call, no flush; %d calls a round  %13s\n", results.cpu_calls, "us");
+	printf("\n%-46s %11s\n", "Backend CPU of one call, no flush", "us");
 	print_row("SELECT 1, for reference", &results.cpu[NOTHING], 2);
 	print_row("reserve_capacity", &results.cpu[RESERVE_OURS], 2);
 	print_row("  in plpgsql", &results.cpu[RESERVE_THEIRS], 2);
 	print_row("  relative to plpgsql", &results.cpu_ratio, 3);
+	print_row("a row of a batch of 1000", &results.cpu_row, 2);
 	print_row("refusal", &results.cpu[REFUSAL_OURS], 2);
 	print_row("  in plpgsql", &results.cpu[REFUSAL_THEIRS], 2);
 	print_row("  relative to plpgsql", &results.refusal_ratio, 3);
@@ -777,14 +783,16 @@ main(int argc, char **argv)
 		fail("no time is left");
 	signal(SIGALRM, out_of_time);
 	alarm((unsigned) time_limit);
-	requests = allocate(sizeof(Request) * CPU_CALLS);
+	requests = allocate(sizeof(Request) * LARGEST_BATCH);
 
 	session_open(argv[1]);
 	measure_cpu(requests);
 	measure_latency(requests);
 	check_alike();
 	measure_batches(requests);
+	measure_relaxed_batches(requests);
 	measure_life(requests);
+	fputs("audit    verify_conservation()\n", stderr);
 	if (count_of("SELECT count(*) FROM limitledger.verify_conservation()") != 0)
 		fail("verify_conservation() has found discrepancies");
 	PQfinish(conn);

@@ -14,90 +14,88 @@ my %CODE   = (
     bold => 1, dim => 2,
     ACCEPTED => '1;32', REFUSED => '1;33', CONFLICT => '1;35', UNKNOWN => '1;36', wrong => '1;31',
 );
-my ($chapters, $right, $wrong) = (0, 0, 0);
+my ($chapters, $right, $wrong, $checking) = (0, 0, 0, 0);
 
 sub paint {
     my ($style, $text) = @_;
     return $colour && $CODE{$style} ? "\e[$CODE{$style}m$text\e[0m" : $text;
 }
 
+use constant WIDTH => 100;
+
 sub title {
-    my ($left, $right_side) = @_;
-    print "\n", paint(bold => $left), ' ' x (100 - length("$left$right_side")), paint(dim => $right_side), "\n";
+    my ($left, $right_side, $below) = @_;
+    print "\n", paint(bold => $left), ' ' x (WIDTH - length "$left$right_side"), paint(dim => $right_side), "\n";
+    print paint(dim => $below), "\n";
     return;
 }
 
-# chapter prints a heading and the sentence that says what it shows and why.
+# chapter prints a heading and the sentences that say what it shows and why.
 sub chapter {
-    my ($heading, $sentence) = @_;
+    my ($heading, $sentences) = @_;
+    $checking = 0;
     print "\n", paint(bold => ++$chapters . "  $heading"), "\n";
     my $line = '  ';
-    for my $word (split ' ', $sentence) {
-        if (length("$line $word") > 100) { print "$line\n"; $line = '  ' }
+    for my $word (split ' ', $sentences) {
+        if (length "$line $word" > WIDTH) { print "$line\n"; $line = '  ' }
         $line .= " $word";
     }
     print "$line\n\n";
     return;
 }
 
-# say_line prints who did what, when there is no receipt to show.
+# say_line prints who did what, where there is no receipt to show.
 sub say_line {
     my ($who, $what, $detail) = @_;
-    printf "   %-10s %-22s %s\n", $who, $what, $detail // '';
+    printf "   %-10s %-21s %s\n", $who, $what, $detail;
     return;
 }
 
-# receipt prints one answer: the outcome first, then the state or the rule that
-# said no, then the figures that matter for this kind of call.
+# receipt prints one answer on one line: the outcome, then the state or the rule
+# that said no, what is left, and the figure that matters for this kind of call.
 sub receipt {
     my ($who, $what, $r) = @_;
     my $word = $r->{outcome} eq 'ACCEPTED' ? $r->{state} : $r->{dimension};
-    printf "   %-10s %-22s %s %-18s %s\n", $who, $what,
-      paint($r->{outcome} => sprintf '%-8s', $r->{outcome}), $word, join ', ', figures($r);
+    my $left = defined $r->{available} ? count($r->{available}) . '/' . count($r->{cap}) . ' left' : '';
+    my $line = sprintf '   %-10s %-21s %s  %-17s  %14s  %s', $who, $what,
+      paint($r->{outcome} => sprintf '%-8s', $r->{outcome}), $word, $left, figure($what, $r);
+    print $line =~ s/ +$//r, "\n";
     return;
 }
 
-sub figures {
-    my ($r) = @_;
+sub figure {
+    my ($what, $r) = @_;
     if ($r->{outcome} eq 'REFUSED') {
-        my $wait = !defined $r->{retry_kind} ? undef
-          : defined $r->{retry_after_ms} ? sprintf('again in %.2f s', $r->{retry_after_ms} / 1000)
-          : "wait for: $r->{retry_kind}";
-        return grep { defined } $wait, left($r);
+        return '' unless defined $r->{retry_kind};
+        return sprintf 'again in %.2f s', $r->{retry_after_ms} / 1000 if defined $r->{retry_after_ms};
+        return "wait for $r->{retry_kind}";
     }
-    return ('what stands: ' . join ', ', held($r)) if $r->{outcome} eq 'CONFLICT';
-    return ('nothing by that id') if $r->{outcome} eq 'UNKNOWN';
-    return (($r->{replayed} eq 't' ? 'replayed' : ()), held($r), left($r));
+    return 'nothing by that id' if $r->{outcome} eq 'UNKNOWN';
+    if ($r->{outcome} eq 'CONFLICT') {
+        return 'nothing changed' unless defined $r->{actual_units};
+        return count($r->{actual_units}) . ' stands';
+    }
+    return $r->{replayed} eq 't' && $what !~ /^(?:get|resolve)/ ? 'replayed' : held($r);
 }
 
-# held says what the reservation holds, used or gave back.
+# held says what the reservation holds, has used or has given back.
 sub held {
     my ($r) = @_;
-    my ($state, $units) = @$r{qw(state reserved_units)};
-    if ($state =~ /^SETTLED/) {
-        my $over = $r->{excess_units} // 0;
-        return 'used ' . count($r->{actual_units}) . ' of ' . count($units),
-          $over ? count($over) . ' over' : count($units - $r->{actual_units}) . ' back';
-    }
-    return count($units) . ' held, to start by ' . time_of($r->{expires_at}) if $state eq 'RESERVED';
-    return count($units) . ' held, to end by ' . time_of($r->{expires_at}) if $state eq 'STARTED';
-    return count($units) . ' stay held' if $state eq 'USAGE_UNKNOWN';
-    return $units ? count($units) . ' back' : 'nothing held';
+    my ($state, $units, $used) = ($r->{state}, count($r->{reserved_units}), $r->{actual_units});
+    return count($used) . ($used > $r->{reserved_units} ? " used, not $units" : " of $units used") if defined $used;
+    return "$units until " . time_of($r->{expires_at}) if $state =~ /^(?:RESERVED|STARTED)$/;
+    return "$units stay held" if $state eq 'USAGE_UNKNOWN';
+    return $units ? "$units back" : 'fenced';
 }
 
-sub left {
-    my ($r) = @_;
-    return unless defined $r->{available};
-    return count($r->{available}) . ' of ' . count($r->{cap}) . ' available';
-}
-
-# check compares an answer with the rule that it rests on.
+# check counts whether an answer is what its rule says; a chapter ends with its checks.
 sub check {
     my ($ok, $claim, $rule, $got) = @_;
     if ($ok) { $right++ }
     else     { $wrong++ }
+    print "\n" unless $checking++;
     my $mark = $ok ? paint(dim => ' ok') : paint(wrong => ' NO');
-    print "   $mark ", paint($ok ? 'dim' : 'wrong', sprintf '%-84s %9s', $claim, $rule), "\n";
+    print "   $mark ", paint($ok ? 'dim' : 'wrong', sprintf '%-83s %9s', $claim, $rule), "\n";
     print '       ', paint(wrong => "got: $got"), "\n" if !$ok && defined $got;
     return $ok;
 }
@@ -108,6 +106,7 @@ sub checked { return ($right, $wrong) }
 sub table {
     my ($columns, @rows) = @_;
     my @width = map { length } @$columns;
+    my @right = map { /^[\d,]+$/ ? 1 : 0 } @{ $rows[0] // [] };
     for my $row (@rows) {
         for my $i (0 .. $#$row) {
             $width[$i] = length $row->[$i] if length $row->[$i] > $width[$i];
@@ -115,8 +114,8 @@ sub table {
     }
     my $print = sub {
         my ($style, @cells) = @_;
-        my @out = map { sprintf $rows[0] && $rows[0][$_] =~ /^[\d,]+$/ ? '%*s' : '%-*s', $width[$_], $cells[$_] } 0 .. $#cells;
-        print '   ', paint($style, join '  ', @out), "\n";
+        my @out = map { sprintf $right[$_] ? '%*s' : '%-*s', $width[$_], $cells[$_] } 0 .. $#cells;
+        print '   ', paint($style, join ' ', @out), "\n";
     };
     $print->(bold => @$columns);
     $print->(none => @$_) for @rows;

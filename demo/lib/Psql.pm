@@ -51,7 +51,8 @@ sub rows {
     my $select = IO::Select->new($self->{out});
     my $end;
     while (($end = index $self->{text}, $END) < 0) {
-        $select->can_read($until - time) or die "$self->{name}: no answer\n";
+        next if !$select->can_read(1) && time < $until;
+        die "$self->{name}: no answer\n" if time >= $until;
         sysread($self->{out}, $self->{text}, 65536, length $self->{text})
           or die "$self->{name}: psql ended: $self->{text}\n";
     }

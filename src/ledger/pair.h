@@ -4,8 +4,8 @@
  *
  * Lock order of every call (F1): heads in bytewise (subject, route) order,
  * closed budgets of a locked head, reservation rows in (subject, id) order,
- * operation rows in (subject, operation) order.  Sweeps take nothing that they
- * would have to wait for.
+ * new operation rows in (subject, operation) order, new reservation rows in
+ * (subject, id) order.  Sweeps take nothing that they would have to wait for.
  */
 #ifndef LL_LEDGER_PAIR_H
 #define LL_LEDGER_PAIR_H

@@ -19,6 +19,7 @@
 #include "utils/lsyscache.h"
 
 #define LL_TEXT_BYTES	256
+#define LL_REASON_BYTES	1000
 #define LL_DIGEST_BYTES	32
 #define LL_DIGEST_PREFIX "sha256:"
 
@@ -94,6 +95,24 @@ Datum
 ll_arg_optional_text(LLArg arg)
 {
 	return arg.null ? (Datum) 0 : check_text(arg);
+}
+
+/* ll_arg_reason takes what an operator wants to be remembered. */
+Datum
+ll_arg_reason(LLArg arg)
+{
+	Datum		text;
+
+	not_null(arg);
+	text = PointerGetDatum(PG_DETOAST_DATUM_PACKED(arg.value));
+	if (VARSIZE_ANY_EXHDR(DatumGetPointer(text)) < 1 ||
+		VARSIZE_ANY_EXHDR(DatumGetPointer(text)) > LL_REASON_BYTES)
+		ereport(ERROR,
+				(errcode(LL_ERRCODE_OTHER_ARGUMENT),
+				 errmsg("%s must have 1 to %d bytes", where(arg), LL_REASON_BYTES),
+				 errdetail("It has %d.", (int) VARSIZE_ANY_EXHDR(DatumGetPointer(text))),
+				 errhint("Say why, for whoever reads operator_actions later.")));
+	return text;
 }
 
 /* ll_arg_units takes units, at least `least` (A2). */

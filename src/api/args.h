@@ -40,6 +40,7 @@ extern LLArg ll_array_arg(const LLArray *array, int index);
 extern Datum ll_arg_text(LLArg arg);
 extern Datum ll_arg_subject(LLArg arg);
 extern Datum ll_arg_optional_text(LLArg arg);
+extern Datum ll_arg_reason(LLArg arg);
 extern int64 ll_arg_units(LLArg arg, int64 least);
 extern Datum ll_arg_digest(LLArg arg);
 extern Datum ll_arg_optional_digest(LLArg arg);

@@ -162,7 +162,7 @@ limitledger_unfreeze(PG_FUNCTION_ARGS)
 	ll_answer_writes("unfreeze()");
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.route = ll_arg_text(ll_arg(fcinfo, 1, "route"));
-	call.reason = ll_arg_text(ll_arg(fcinfo, 2, "reason"));
+	call.reason = ll_arg_reason(ll_arg(fcinfo, 2, "reason"));
 	ll_run(fcinfo->flinfo->fn_oid, run_unfreeze, &call);
 	answer_outcome(&call.answer, values, nulls, 6);
 	if (call.answer.found)

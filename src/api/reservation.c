@@ -195,7 +195,8 @@ static Datum
 check_source(LLArg arg)
 {
 	static const char *const sources[] = {"executor", "reconciler", "operator"};
-	Datum		source = arg.null ? CStringGetTextDatum(sources[0]) : ll_arg_text(arg);
+	Datum		source = arg.null ? CStringGetTextDatum(sources[0])
+		: PointerGetDatum(PG_DETOAST_DATUM_PACKED(arg.value));
 	char	   *word = TextDatumGetCString(source);
 
 	for (int i = 0; i < (int) lengthof(sources); i++)

@@ -65,12 +65,14 @@ ll_admit(LLPair *pair, const LLPolicy *policy, const LLRequest *request,
 
 	if (verdict.outcome != LL_ACCEPTED)
 		return verdict;
-	if (!ll_add(&pair->head.reserved, request->units))
+	if (pair->head.reserved > INT64_MAX - pair->older_reserved ||
+		request->units > INT64_MAX - pair->older_reserved - pair->head.reserved)
 	{
 		verdict.overflow = true;
 		return verdict;
 	}
 	pair->head.available -= request->units;
+	pair->head.reserved += request->units;
 
 	taken.reserved_units = request->units;
 	taken.expires_at = ll_add_capped(now, policy->hold_ttl);

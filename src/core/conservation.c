@@ -22,12 +22,33 @@ ll_pair_debt(const LLPair *pair)
 	return ll_add_capped(pair->older_debt, ll_budget_debt(&pair->head));
 }
 
+/* sides adds up what came and what went; false: a sum leaves int64. */
+static bool
+sides(const LLBudget *b, LLUnits *came, LLUnits *went)
+{
+	*came = b->opening;
+	*went = b->available;
+	return ll_add(came, b->minted) && ll_add(came, b->overdraft_issued) &&
+		ll_add(went, b->reserved) && ll_add(went, b->spent) &&
+		ll_add(went, b->retired_for_emergency) && ll_add(went, b->overdraft_repaid);
+}
+
+/* ll_budget_room is how many units may still come before a sum overflows (A2). */
+LLUnits
+ll_budget_room(const LLBudget *budget)
+{
+	LLUnits		came;
+	LLUnits		went;
+
+	return sides(budget, &came, &went) ? LL_UNITS_MAX - ll_max(came, went) : -1;
+}
+
 /* ll_budget_conserved checks C1 and that no side of it is negative. */
 bool
 ll_budget_conserved(const LLBudget *b)
 {
-	LLUnits		came = b->opening;
-	LLUnits		went = b->available;
+	LLUnits		came;
+	LLUnits		went;
 
 	if (b->opening < 0 || b->minted < 0 || b->overdraft_issued < 0 ||
 		b->available < 0 || b->reserved < 0 || b->spent < 0 ||
@@ -35,10 +56,7 @@ ll_budget_conserved(const LLBudget *b)
 		return false;
 	if (b->overdraft_repaid > b->overdraft_issued || b->burned < 0 || b->deficit < 0)
 		return false;
-	return ll_add(&came, b->minted) && ll_add(&came, b->overdraft_issued) &&
-		ll_add(&went, b->reserved) && ll_add(&went, b->spent) &&
-		ll_add(&went, b->retired_for_emergency) &&
-		ll_add(&went, b->overdraft_repaid) && came == went;
+	return sides(b, &came, &went) && came == went;
 }
 
 /* ll_pair_sound checks a pair as it may be written under its head's policy. */

@@ -17,6 +17,7 @@
 
 extern bool ll_budget_conserved(const LLBudget *budget);	/* C1 and its signs */
 extern bool ll_pair_sound(const LLPair *pair, const LLPolicy *policy);	/* C1, C4, E2, B5 */
+extern LLUnits ll_budget_room(const LLBudget *budget);	/* -1: overflowed */
 extern LLUnits ll_budget_debt(const LLBudget *budget);
 extern LLUnits ll_pair_debt(const LLPair *pair);
 

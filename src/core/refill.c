@@ -11,7 +11,8 @@
  * first, then available up to the cap.  The fraction of a unit is kept, so one
  * late call gives what many early ones would have given; it is dropped only
  * when the bucket is full and free of debt.  An instant that lies behind mints
- * nothing (A3).
+ * nothing (A3).  What a budget can't hold any more (A2) stays due, for the next
+ * one.
  */
 bool
 ll_refill_accrue(LLPair *pair, const LLPolicy *policy, LLTime to)
@@ -34,6 +35,8 @@ ll_refill_accrue(LLPair *pair, const LLPolicy *policy, LLTime to)
 			due = room;
 			p.remainder = 0;
 		}
+		if (due > ll_budget_room(&p.head))	/* at the end of int64 */
+			return true;
 		if (!ll_repay_pair(&p, due, &repaid) || !ll_add(&p.head.minted, due - repaid))
 			return false;
 		p.head.available += due - repaid;

@@ -17,7 +17,7 @@ ll_repay_pair(LLPair *pair, LLUnits units, LLUnits *used)
 	LLUnits		older = ll_min(units, pair->older_debt);
 	LLUnits		own = ll_min(units - older, ll_budget_debt(&pair->head));
 
-	if (pair->head.minted > INT64_MAX - own || pair->older_repaid > INT64_MAX - older)
+	if (own > ll_budget_room(&pair->head) || pair->older_repaid > INT64_MAX - older)
 		return false;
 	pair->older_debt -= older;
 	pair->older_repaid += older;
@@ -33,8 +33,9 @@ ll_repay_closed(LLPair *pair, LLBudget *closed)
 {
 	LLUnits		part = ll_min(pair->older_repaid, ll_budget_debt(closed));
 
-	if (!ll_add(&closed->minted, part))
+	if (part > ll_budget_room(closed))
 		return false;
+	closed->minted += part;
 	closed->overdraft_repaid += part;
 	pair->older_repaid -= part;
 	return true;

@@ -114,7 +114,8 @@ exceed(LLPair *p, LLUnits units, const LLPolicy *policy, LLUnits *debt)
 	*debt = units - covered;
 	if (units == 0)
 		return true;
-	if (!ll_add(&p->head.overdraft_issued, *debt) || !ll_add(&p->head.spent, units))
+	if (*debt > INT64_MAX - p->older_debt - ll_budget_debt(&p->head) ||
+		!ll_add(&p->head.overdraft_issued, *debt) || !ll_add(&p->head.spent, units))
 		return false;
 	p->head.available -= covered;
 	if (ll_pair_debt(p) > policy->maximum_overdraft)
@@ -129,15 +130,14 @@ ll_start(LLReservation *reservation, const LLPolicy *policy,
 {
 	LLVerdict	verdict = judge(reservation->state, LL_EVENT_START);
 
-	if (operation == LL_OPERATION_OTHER)
+	if (operation == LL_OPERATION_OTHER ||
+		(verdict.replayed && operation != LL_OPERATION_SAME))
 		return say(LL_CONFLICT, LL_DIM_OPERATION);
 	if (verdict.outcome != LL_ACCEPTED || verdict.replayed)
 		return verdict;
-	if (operation == LL_OPERATION_SAME)
-		return say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE);
 	if (now >= reservation->expires_at) /* late, even if no sweep came by */
 		return say(LL_REFUSED, LL_DIM_EXPIRED);
-	if (operation == LL_OPERATION_ELSEWHERE)
+	if (operation != LL_OPERATION_FREE)
 		return say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE);
 	reservation->state = LL_STARTED;
 	reservation->expires_at = ll_add_capped(now, policy->execution_ttl);
@@ -154,7 +154,8 @@ ll_report_unknown(LLReservation *reservation, LLOperation operation,
 {
 	LLVerdict	verdict = judge(reservation->state, LL_EVENT_REPORT_UNKNOWN);
 
-	if (by_caller && operation == LL_OPERATION_OTHER)
+	if (by_caller && (operation == LL_OPERATION_OTHER ||
+					  (verdict.outcome == LL_ACCEPTED && operation != LL_OPERATION_SAME)))
 		return say(LL_CONFLICT, LL_DIM_OPERATION);
 	if (verdict.outcome != LL_ACCEPTED || verdict.replayed)
 		return verdict;
@@ -196,7 +197,8 @@ ll_settle(LLPair *pair, LLBudget *closed, LLReservation *reservation,
 	r.excess_units = actual - within;
 	if (!spend(&p, older, within) ||
 		!give_back(&p, older, r.reserved_units - within, policy) ||
-		!exceed(&p, r.excess_units, policy, &r.overdraft_units))
+		!exceed(&p, r.excess_units, policy, &r.overdraft_units) ||
+		ll_budget_room(&p.head) < 0 || (closed != 0 && ll_budget_room(&c) < 0))
 		return overflowed(verdict);
 	if (actual > own->hard_limit)
 		p.frozen = true;
@@ -224,7 +226,8 @@ leave(LLPair *pair, LLBudget *closed, LLReservation *reservation,
 		return verdict;
 	if (closed != 0)
 		c = *closed;
-	if (!give_back(&p, closed != 0 ? &c : 0, reservation->reserved_units, policy))
+	if (!give_back(&p, closed != 0 ? &c : 0, reservation->reserved_units, policy) ||
+		ll_budget_room(&p.head) < 0 || (closed != 0 && ll_budget_room(&c) < 0))
 		return overflowed(verdict);
 	*pair = p;
 	if (closed != 0)

@@ -76,6 +76,7 @@ ll_repay_debt(Datum subject, Datum route, LLBudgetAnswer *answer)
 	answer->repaid_units = work->debt_before - ll_pair_debt(&work->head.pair);
 	answer->verdict = ll_say(LL_ACCEPTED, LL_DIM_NONE);
 	answer->verdict.replayed = answer->repaid_units == 0;
+	work->changed = ll_pair_rolled(work);
 	ll_pair_write(work);
 }
 
@@ -136,6 +137,7 @@ ll_repay_debtors(int32 limit, Datum after_subject, Datum after_route, LLDebtors 
 		repaid = work->debt_before - ll_pair_debt(&work->head.pair);
 		debtors->pairs += repaid > 0;
 		debtors->repaid_units = ll_add_capped(debtors->repaid_units, repaid);
+		work->changed = ll_pair_rolled(work);
 		ll_pair_write(work);
 	}
 	if (met < limit)

@@ -115,8 +115,8 @@ ll_pair_present(LLPairWork *work)
 
 /*
  * ll_pair_rolled tells whether bringing the pair here opened a budget or
- * repaid debt: such an event is written even if the call is refused.  Refill
- * alone is not, since a later call computes the same (C4).
+ * repaid debt.  A call that is refused writes none of it: a later one computes
+ * the same from what is stored (C4, E2).
  */
 bool
 ll_pair_rolled(const LLPairWork *work)
@@ -238,7 +238,7 @@ ll_pair_write(LLPairWork *work)
 		ll_head_forget(head);
 		return;
 	}
-	if (!work->changed && !ll_pair_rolled(work) && (work->taken == 0 || work->created))
+	if (!work->changed && (work->taken == 0 || work->created))
 		return;
 	repay_closed(work);
 	if (head->pair.frozen && head->frozen_at == LL_NO_TIME)

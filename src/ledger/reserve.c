@@ -178,7 +178,10 @@ decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 
 	if (*e->id_holder != NULL)
 	{
-		e->echo_of = *e->id_holder; /* answered when that one is written */
+		/* answered when that one is written; the pair is as it is now */
+		e->echo_of = *e->id_holder;
+		ll_receipt_answer(receipt, ll_replayed(), e->work->clock);
+		ll_receipt_pair(receipt, e->work);
 		return;
 	}
 	if (!e->new_id && ll_reservation_look(&stored, e->subject, e->id, *snapshot))
@@ -269,6 +272,26 @@ refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 	return true;
 }
 
+/*
+ * replay_plainly answers a repeated request by its committed row, so that it
+ * does not wait for a lock that it needs nothing from (F5).
+ */
+static bool
+replay_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
+{
+	LLReservationRow stored;
+	LLPairWork	look = *e->work;
+	LLPairWork *work = e->work;
+
+	if (!ll_reservation_look(&stored, e->subject, e->id, snapshot))
+		return false;
+	e->work = &look;
+	ll_pair_present(&look);
+	answer_stored(e, &stored, receipt);
+	e->work = work;
+	return true;
+}
+
 /* ---- one pair ----------------------------------------------------------- */
 
 /* begin_pair gives the elements of one pair their common work, with nothing done. */
@@ -317,9 +340,14 @@ lock_pair(LLReserveElement **elements, int count, bool alone, LLReceipt *receipt
 			if (!work->decided)
 			{
 				*work = found;
-				lock = ll_pair_lock(work, snapshot, LockWaitBlock);
+				lock = ll_pair_lock(work, snapshot, alone ? LockWaitSkip : LockWaitBlock);
 			}
+			if (lock == LL_LOCK_BUSY)
+				work->decided = replay_plainly(elements[0], snapshot,
+											   &receipts[elements[0]->index]);
 			ll_snapshot_drop(snapshot);
+			if (lock == LL_LOCK_BUSY && !work->decided)
+				lock = ll_pair_find_and_lock(work, LockWaitBlock);
 			if (work->decided || lock == LL_LOCK_TAKEN)
 				return;
 			continue;
@@ -477,10 +505,17 @@ insert_row(LLReserveElement *e, LLReceipt *receipt)
 static void
 answer_echo(LLReserveElement *e, LLReceipt *receipt)
 {
+	LLReceipt	then = *receipt;
+
 	if (e->echo_of->admitted)
 		answer_stored(e, &e->echo_of->row, receipt);
 	else
 		answer_taken(e, receipt);
+	if (receipt->verdict.outcome == LL_ACCEPTED)
+	{
+		receipt->available = then.available;
+		receipt->reset_at = then.reset_at;
+	}
 }
 
 /* the elements of one pair begin at `first` and end before what this returns */

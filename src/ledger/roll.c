@@ -68,7 +68,7 @@ advance(LLPair *pair, const LLReign *reign, LLTime to, LLCloseFn close, void *ar
 	if (!ll_epoch_open_next(pair, reign->policy, epoch, missed, &closed))
 		return false;
 	close(arg, &closed, to);
-	return true;
+	return ll_refill_accrue(pair, reign->policy, to);	/* what the old one could not hold */
 }
 
 /*

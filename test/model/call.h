@@ -76,7 +76,8 @@ typedef struct Answer
 	int64_t		wait;			/* ticks from what the clock shows (D4) */
 	bool		replayed;
 	bool		overflow;		/* nothing else counts then (A2) */
-	bool		strained;		/* naive only: see naive.h */
+	bool		strained;		/* naive only: see naive_call */
+	bool		capped;			/* naive only: see naive_call */
 	bool		wrote;			/* more than the passing of time was kept */
 } Answer;
 

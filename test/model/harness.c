@@ -360,6 +360,8 @@ reserve(Ledger *l, const Call *call)
 			? verdict(LL_ACCEPTED, LL_DIM_NONE, true)
 			: verdict(LL_CONFLICT, LL_DIM_REQUEST, false);
 	row = nobody();
+	if (call->operation != 0 && relate(l, row, call->operation) == LL_OPERATION_ELSEWHERE)
+		return verdict(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE, false);
 	v = admit(l, call, row);
 	if (v.wait == LL_WAIT_REFILL || v.wait == LL_WAIT_RELEASE)
 	{

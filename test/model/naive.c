@@ -4,6 +4,7 @@
  */
 #include "naive.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Epochs are aligned to Monday 2001-01-01 00:00 UTC, in microseconds of 2000 (A4). */
@@ -81,19 +82,7 @@ fits(const Naive *m)
 static void
 copy(Naive *to, const Naive *from)
 {
-	to->clock = from->clock;
-	to->seen = from->seen;
-	to->at = from->at;
-	to->remainder = from->remainder;
-	to->frozen = from->frozen;
-	to->draining = from->draining;
-	to->wrote = from->wrote;
-	to->strained = from->strained;
-	to->paid_unopened = from->paid_unopened;
-	to->policies = from->policies;
-	to->in_force = from->in_force;
-	to->budgets = from->budgets;
-	to->reservations = from->reservations;
+	memcpy(to, from, offsetof(Naive, since));
 	memcpy(to->since, from->since, sizeof(from->since[0]) * (size_t) from->policies);
 	memcpy(to->policy, from->policy, sizeof(from->policy[0]) * (size_t) from->policies);
 	memcpy(to->line, from->line, sizeof(from->line[0]) * (size_t) (const_head(from)->line + 1));
@@ -225,12 +214,14 @@ advance(Naive *m, Number to)
 	const Document *p = policy_of_head(m);
 	Number		epoch;
 	Number		start;
+	Number		came;
 	int			n;
 
 	if (to <= m->at)			/* A3: a step back mints nothing */
 		return;
-	if (p->cap - head(m)->available + debt(m) > LARGEST)
-		m->strained = true;		/* what C4 may mint is no bigint */
+	came = head(m)->opening + head(m)->minted + head(m)->issued + debt(m);
+	if (p->kind == CONTINUOUS && p->cap - head(m)->available + came > LARGEST)
+		m->capped = true;
 	for (; m->at < to; m->at++)
 		if (p->kind == CONTINUOUS)
 			tick(m);
@@ -487,7 +478,7 @@ admission(const Naive *m, const Call *call)
 		return refused("draining", "operator");
 	if (m->frozen)				/* D8 */
 		return refused("frozen", "operator");
-	if (outstanding(m) + call->units > p->outstanding)
+	if (p->outstanding != NO_LIMIT && outstanding(m) + call->units > p->outstanding)
 		return refused("largest_outstanding", "release");
 	if (debt(m) == 0 && call->units <= const_head(m)->available)	/* E1 */
 		return accepted();
@@ -538,6 +529,8 @@ reserve(Naive *m, const Call *call)
 	if (r != NULL)				/* D2; a fence knows the digest alone (D11) */
 		return r->digest == call->digest && (r->budget < 0 || r->asked == call->units)
 			? replayed() : conflict("request");
+	if (call->operation != 0 && elsewhere(m, NULL, call->operation))
+		return conflict("operation_elsewhere");
 	a = admission(m, call);
 	if (strcmp(a.wait_kind, "refill") == 0 || strcmp(a.wait_kind, "release") == 0)
 	{
@@ -802,7 +795,7 @@ naive_open(Naive *m, const Document *policy, int64_t clock)
 {
 	m->clock = m->seen = m->at = clock;
 	m->remainder = m->paid_unopened = 0;
-	m->frozen = m->draining = m->wrote = m->strained = false;
+	m->frozen = m->draining = m->wrote = m->strained = m->capped = false;
 	m->policies = 1;
 	m->in_force = m->budgets = m->reservations = 0;
 	m->policy[0] = *policy;
@@ -816,13 +809,19 @@ naive_call(Naive *m, Naive *before, const Call *call)
 {
 	Answer		a;
 
-	m->wrote = m->strained = false;
+	m->wrote = m->strained = m->capped = false;
 	copy(before, m);
 	a = decide(m, call);
 	a.strained = m->strained || !fits(m);
+	a.capped = m->capped;
 	a.wrote = m->wrote || (strcmp(a.outcome, "ACCEPTED") == 0 && !a.replayed);
 	if (a.wrote && !fits(m))
-		a = (Answer) {.outcome = "",.dimension = "",.wait_kind = "",.overflow = true};
+	{
+		a.outcome = a.dimension = a.wait_kind = "";
+		a.overflow = true;
+		a.wrote = a.replayed = false;
+		a.wait = 0;
+	}
 	if (!a.wrote || a.overflow)
 		copy(m, before);		/* D3, D6, A2: no row is written */
 	return a;
@@ -880,10 +879,11 @@ check_budgets(const Naive *m, const Naive *before)
 				 "B5 one budget an epoch and generation");
 		if (b->line == last->line)
 		{
-			Number		change = b->whole
-				? (Number) m->policy[b->policy].cap - m->policy[last->policy].cap : 0;
+			Number		most = last->closing;
 
-			RULE(b->carried <= (last->closing + change > 0 ? last->closing + change : 0), "B5 carry");
+			if (b->whole)
+				most += m->policy[b->policy].cap - (Number) m->policy[last->policy].cap;
+			RULE(b->carried <= (most > 0 ? most : 0), "B5 carry");
 		}
 		else
 			RULE(b->line == last->line + 1 && b->carried == m->policy[b->policy].cap &&
@@ -1002,8 +1002,8 @@ naive_check(const Naive *m, const Naive *before, const Call *call, const Answer 
 	RULE(m->at <= m->seen, "A3 refill ahead of the clock");
 	if (call->name == RESERVE && answer->wrote && !answer->overflow &&
 		strcmp(answer->outcome, "ACCEPTED") == 0 && !answer->replayed)
-		RULE(debt(m) == 0 && !m->frozen && !m->draining && outstanding(m) <= policy_of_head(m)->outstanding,
-			 "E1");
+		RULE(debt(m) == 0 && !m->frozen && !m->draining &&
+			 outstanding(m) <= policy_of_head(m)->outstanding, "E1");
 	RULE(strcmp(answer->wait_kind, "refill") != 0 || answer->wait > 0, "D4 wait");
 	return NULL;
 }

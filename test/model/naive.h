@@ -13,8 +13,7 @@
  *   not by a return that fills it;
  * - a refused or repeated call keeps nothing, not even the passing of time,
  *   unless an epoch opened, debt was repaid or a due hold ended in it;
- * - a due hold is ended by reserve only where waiting could help;
- * - with no largest outstanding, bigint itself is the limit.
+ * - a due hold is ended by reserve only where waiting could help.
  */
 #ifndef MODEL_NAIVE_H
 #define MODEL_NAIVE_H
@@ -83,6 +82,7 @@ typedef struct Naive
 	bool		draining;
 	bool		wrote;			/* by this call: more than the passing of time */
 	bool		strained;		/* in this call some sum was no bigint */
+	bool		capped;			/* and refill met the end of bigint, see naive_call */
 	Number		paid_unopened;	/* by windows that nobody opened (E2) */
 	int			policies;
 	int			in_force;		/* the last policy that the pair has moved to */
@@ -102,6 +102,8 @@ extern void naive_open(Naive *m, const Document *policy, int64_t clock);
  * naive_call does one call; *before receives the state that it met.  A call that
  * would write a sum beyond bigint answers overflow (A2).  Where a sum left bigint
  * only on the way, the answer says strained: a ledger may then overflow too.
+ * Where refill could pass the end of bigint, it says capped: how much of it is
+ * minted now and how much later is then not asked (C4).
  */
 extern Answer naive_call(Naive *m, Naive *before, const Call *call);
 

@@ -7,12 +7,12 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(0);
+SELECT plan(82);
 
 -- Every route has one wildcard policy, so that generations agree.
 SELECT at('10:00:00');
 SELECT publish('*', 'chat', continuous(10, '1 second', 1000) || '{"largestOutstanding": 2500, "holdTtl": "5 minutes"}');
-SELECT publish('*', 'embed', quota(300) || '{"maximumOverdraft": 100}');
+SELECT publish('*', 'embed', quota(300) || '{"maximumOverdraft": 200}');
 SELECT publish('*', 'image', '{"region": "eu", "burst": 50}');
 
 -- The script: subjects a and b, three routes, ids that repeat, too much, too late.
@@ -48,7 +48,7 @@ INSERT INTO step (step, call, n, subject, route, id, units, operation, extra) VA
   -- later, in the next epoch: rolls, debts paid, due holds ended
   (5, 'reserve', 1, 'a', 'chat', 's1', 1000, NULL, NULL), (5, 'reserve', 2, 'b', 'embed', 's1', 300, NULL, NULL),
   (5, 'reserve', 3, 'b', 'chat', 's2', 10, NULL, NULL), (5, 'reserve', 4, 'b', 'embed', 's3', 190, NULL, NULL),
-  (5, 'reserve', 5, 'b', 'embed', 's4', 5, NULL, NULL), (5, 'reserve', 6, 'b', 'embed', 's1', 1, NULL, NULL),
+  (5, 'reserve', 5, 'b', 'embed', 's4', 5, NULL, NULL), (5, 'reserve', 6, 'b', 'embed', 's1', 1, NULL, NULL), (5, 'reserve', 7, 'a', 'image', 's7', 1, NULL, 'eu'),
   (6, 'settle', 1, 'a', NULL, 'i4', 15, 'o4', NULL), (6, 'settle', 2, 'a', NULL, 'i4', 15, 'o4', NULL);
 
 CREATE TEMP TABLE said (way text, step int, n int, receipt text) ON COMMIT DROP;
@@ -125,7 +125,7 @@ SELECT results_eq($$SELECT substr(subject, 3), operation_id, reservation_id FROM
 -- The script is worth something: it has met each kind of answer.
 SELECT is((SELECT string_agg(DISTINCT substring(receipt FROM '^\((ACCEPTED|REFUSED,\w+|CONFLICT,\w+|UNKNOWN,\w+)'), ' ' ORDER BY substring(receipt FROM '^\((ACCEPTED|REFUSED,\w+|CONFLICT,\w+|UNKNOWN,\w+)'))
            FROM said WHERE way = 'single'),
-  'ACCEPTED CONFLICT,figures CONFLICT,operation CONFLICT,operation_elsewhere CONFLICT,request REFUSED,already_started REFUSED,available REFUSED,debt REFUSED,largest_reservation REFUSED,no_policy REFUSED,region UNKNOWN,reservation',
+  'ACCEPTED CONFLICT,figures CONFLICT,operation CONFLICT,operation_elsewhere CONFLICT,request REFUSED,already_started REFUSED,available REFUSED,debt REFUSED,largest_reservation REFUSED,no_policy REFUSED,region REFUSED,settled UNKNOWN,reservation',
   'each kind of answer was met');
 SELECT sound('after singles and batches');
 
@@ -146,7 +146,7 @@ SELECT is_empty($$SELECT * FROM limitledger.settle_usage_batch('{}', '{}', '{}',
 SELECT is_empty($$SELECT * FROM limitledger.release_reservation_batch('{}', '{}')$$, 'an empty release');
 SELECT results_eq($$SELECT element, outcome, state FROM limitledger.reserve_capacity_batch(ARRAY['p', 'p'], ARRAY['many', 'many'], ARRAY['1', '2'], ARRAY[1, 2]::bigint[],
     ARRAY[sha256('d'), sha256('d')], NULL, NULL, ARRAY[NULL, '2029-01-01 00:00+00'::timestamptz], ARRAY[NULL, 3], ARRAY['o1', NULL])$$,
-  $$VALUES (1, 'ACCEPTED', 'STARTED'), (2, 'REFUSED', 'RESERVATION_UNKNOWN')$$, 'optional arrays, element by element');
+  $$VALUES (1, 'ACCEPTED', 'STARTED'), (2, 'REFUSED', 'REQUESTED')$$, 'optional arrays, element by element');
 SELECT results_eq($$SELECT outcome, count(*) FROM limitledger.settle_usage_batch(ARRAY['p'], ARRAY['1'], ARRAY['o1'], ARRAY[1]::bigint[], ARRAY[NULL::bytea], ARRAY[NULL::text]) GROUP BY 1$$,
   $$VALUES ('ACCEPTED', 1::bigint)$$, 'also of a settle');
 

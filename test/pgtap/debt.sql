@@ -5,7 +5,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(0);
+SELECT plan(103);
 
 -- Excess that is covered ends SETTLED; the rest is debt.
 SELECT at('10:00:00');
@@ -123,8 +123,8 @@ SELECT is_misuse($$unfreeze('t6', 'embed', NULL)$$, 'LL101', 'reason', 'unfreeze
 SELECT is_misuse($$unfreeze('t6', 'embed', '')$$, 'LL106', 'reason', 'not an empty one');
 SELECT results_eq($$SELECT outcome, dimension, admission FROM limitledger.unfreeze('t6', 'embed', 'we talked')$$,
   $$VALUES ('ACCEPTED', NULL, 'open')$$, 'then it opens');
-SELECT results_eq($$SELECT actor, action, subject, route, reason FROM limitledger.operator_action$$,
-  $$SELECT session_user::text, 'unfreeze', 't6', 'embed', 'we talked'$$, 'and who did it is on record');
+SELECT is((SELECT concat_ws(', ', actor, action, subject, route, reason) FROM limitledger.operator_action),
+  session_user || ', unfreeze, t6, embed, we talked', 'and who did it is on record');
 SELECT is(reserve('t6', 'embed', 'r3', 1), 'ACCEPTED RESERVED', 'admission is open');
 SELECT is((SELECT frozen_reason FROM limitledger.get_budget('t6', 'embed')), NULL, 'the reason is gone');
 SELECT sound('a freeze');
@@ -162,7 +162,7 @@ SELECT is(admission('t8', 'image'), 'suspended', 'the maximum overdraft is not e
 
 -- repay_debt on pairs that owe nothing or do not exist.
 SELECT is((SELECT outcome || ' ' || repaid_units || ' ' || debt FROM limitledger.repay_debt('t1', 'chat')), 'ACCEPTED 0 100', 'no refill, nothing repaid');
-SELECT is((SELECT outcome || ' ' || dimension FROM limitledger.repay_debt('nobody', 'nowhere')), 'REFUSED no_policy', 'nobody, nowhere');
+SELECT is((SELECT outcome || ' ' || dimension FROM limitledger.repay_debt('nobody', 'nowhere')), 'UNKNOWN pair', 'nobody, nowhere');
 SELECT sound('at the end');
 
 SELECT * FROM finish();

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(0);
+SELECT plan(38);
 
 -- From noon to noon around each change, in steps of ten minutes.
 CREATE TEMP TABLE night (zone text, name text, first timestamptz, hours int) ON COMMIT DROP;
@@ -70,7 +70,7 @@ SELECT is_empty($$SELECT night, zone, kind, instant, epoch FROM seen EXCEPT SELE
 -- What the keys are for: a window's quota is one real period's, also that night.
 SELECT at(timestamptz '2026-10-24 22:30:00+00');
 SELECT publish('night', 'night', quota(10) || '{"epoch": {"calendar": "day", "timeZone": "Europe/Berlin"}}');
-SELECT is(reserve('night', 'night', 'all', 10), 'ACCEPTED RESERVED', 'Sunday''s quota');
+SELECT is(reserve('night', 'night', 'all', 10, 'o'), 'ACCEPTED STARTED', 'Sunday''s quota');
 SELECT results_eq($$SELECT retry_after_ms, reset_at FROM limitledger.reserve_capacity('night', 'night', 'more', 1, sha256('m'))$$,
   $$VALUES (88200000::bigint, '2026-10-25 23:00:00+00'::timestamptz)$$, 'lasts until midnight, 24 and a half hours on');
 SELECT at(timestamptz '2026-10-25 22:59:59.999999+00');

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(0);
+SELECT plan(57);
 
 SELECT at('10:00:00');
 SELECT publish('t1', 'chat', '{"holdTtl": "2 seconds"}');

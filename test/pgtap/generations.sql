@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(0);
+SELECT plan(164);
 
 -- A raised quota counts at once; refused calls have left no trace (the same window).
 SELECT at('10:00:00');

@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(0);
+SELECT plan(153);
 
 SELECT at('10:00:00');
 SELECT publish('t', 'chat', quota(1000) || '{"holdTtl": "2 hours", "executionTtl": "2 hours"}');
@@ -20,7 +20,10 @@ SELECT is(reserve('t', 'chat', 'settled', 100, 'o2'), 'ACCEPTED STARTED', 'and o
 SELECT is(settle('t', 'settled', 'o2', 50), 'ACCEPTED SETTLED', 'that has ended');
 SELECT is(reserve('t', 'chat', 'released', 100), 'ACCEPTED RESERVED', 'and one');
 SELECT is(release('t', 'released'), 'ACCEPTED RELEASED', 'that was released');
-SELECT is((SELECT outcome FROM limitledger.unfreeze('t', 'chat', 'nothing to do')), 'ACCEPTED', 'an operator');
+SELECT publish('u', 'embed', '{"hardExecutionLimit": 1}');
+SELECT is(reserve('u', 'embed', 'r', 2, 'o'), 'ACCEPTED STARTED', 'another pair');
+SELECT is(settle('u', 'r', 'o', 2), 'ACCEPTED SETTLED', 'is frozen');
+SELECT is((SELECT outcome FROM limitledger.unfreeze('u', 'embed', 'looked into it')), 'ACCEPTED', 'and opened by an operator');
 SELECT sound('so far');
 
 -- refused runs a statement and asserts that it fails with one of these SQLSTATEs.
@@ -68,11 +71,10 @@ FROM (VALUES
   ('released', 'state = ''RESERVED'''), ('released', 'reserved_units = 0')) c (id, change);
 SELECT refused('UPDATE limitledger.operation SET ' || change, 'LL902', 'operation: ' || change)
 FROM unnest(ARRAY['operation_id = operation_id || ''x''', 'reservation_id = ''x''', 'bound_at = bound_at']) change;
-SELECT refused('UPDATE limitledger.operator_action SET reason = ''another''', 'LL902', 'operator_action: another reason')
-WHERE EXISTS (SELECT FROM limitledger.operator_action);
+SELECT refused('UPDATE limitledger.operator_action SET reason = ''another''', 'LL902', 'operator_action: another reason');
 SELECT refused('UPDATE limitledger.policy SET ' || change, 'LL902', 'policy: ' || change)
 FROM unnest(ARRAY['cap = cap + 1', 'hold_ttl = ''1 hour''', 'stage = ''published'', active_at = NULL', 'active_at = active_at + interval ''1 second''', 'document = ''{}''']) change;
-SELECT refused('DELETE FROM limitledger.' || t, 'LL902', 'delete from ' || t) FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'policy']) t;
+SELECT refused('DELETE FROM limitledger.' || t, 'LL902', 'delete from ' || t) FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'operator_action', 'policy']) t;
 SELECT refused('TRUNCATE limitledger.' || t, 'LL902', 'truncate ' || t)
 FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'operator_action', 'policy']) t;
 
@@ -91,16 +93,16 @@ BEGIN
 END $$;
 SELECT checked(t, change, name) FROM (VALUES
   ('opening = -1, minted = minted + opening + 1', 'opening_sign'),
-  ('minted = -1, opening = opening + minted + 1', 'minted_sign'),
+  ('minted = -1, spent = spent - minted - 1', 'minted_sign'),
   ('overdraft_issued = -1, overdraft_repaid = -1, opening = opening + overdraft_issued - overdraft_repaid', 'overdraft_issued_sign'),
   ('available = -1, reserved = reserved + available + 1', 'available_sign'),
   ('reserved = -1, available = available + reserved + 1', 'reserved_sign'),
   ('spent = -1, available = available + spent + 1', 'spent_sign'),
   ('retired_for_emergency = -1, available = available + retired_for_emergency + 1', 'retired_for_emergency_sign'),
-  ('overdraft_repaid = -1, available = available + overdraft_repaid + 1', 'overdraft_repaid_sign'),
+  ('overdraft_repaid = -1, spent = spent + overdraft_repaid + 1 + available, available = 0', 'overdraft_repaid_sign'),
   ('available = available + 1', 'conservation'), ('reserved = reserved + 1', 'conservation'), ('spent = spent + 1', 'conservation'),
   ('minted = minted + 1', 'conservation'), ('opening = opening - 1', 'conservation'), ('overdraft_issued = overdraft_issued + 1', 'conservation'),
-  ('overdraft_repaid = overdraft_issued + 1, spent = spent + overdraft_repaid - overdraft_issued - 1', 'repaid_at_most_issued'),
+  ('overdraft_repaid = overdraft_issued + 1, spent = spent + available + overdraft_repaid - overdraft_issued - 1, available = 0', 'repaid_at_most_issued'),
   ('burned = -1', 'counters_sign'), ('purged_spent = -1', 'counters_sign'), ('deficit = -1', 'counters_sign'), ('carried = opening - 1', 'counters_sign')) c (change, name),
   unnest(ARRAY['head_budget', 'closed_budget']) t;
 SELECT checked('head_budget', change, name) FROM (VALUES
@@ -109,7 +111,7 @@ SELECT checked('head_budget', change, name) FROM (VALUES
   ('frozen_at = now()', 'frozen_with_reason'), ('frozen_reason = ''because''', 'frozen_with_reason')) c (change, name);
 SELECT checked('closed_budget', 'closing_available = available + 1', 'counters_sign');
 SELECT checked('reservation', change, name) FROM (VALUES
-  ('state = ''REQUESTED''', 'state_known'), ('request_digest = ''x''', 'digest_length'), ('reserved_units = -1', 'reserved_units_sign'),
+  ('state = ''REQUESTED'' WHERE reservation_id = ''held''', 'state_known'), ('request_digest = ''x''', 'digest_length'), ('reserved_units = -1', 'reserved_units_sign'),
   ('actual_units = 1 WHERE reservation_id = ''held''', 'actual_when_settled'), ('actual_units = NULL WHERE reservation_id = ''settled''', 'actual_when_settled'),
   ('actual_units = -1 WHERE reservation_id = ''settled''', 'actual_when_settled'),
   ('operation_id = ''o'' WHERE reservation_id = ''held''', 'operation_when_started'), ('operation_id = NULL WHERE reservation_id = ''started''', 'operation_when_started'),

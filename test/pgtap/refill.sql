@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(0);
+SELECT plan(151);
 
 -- Continuous: 10 units a second, burst 100.
 SELECT at('10:00:00');
@@ -94,7 +94,7 @@ SELECT is(reserve('o', 'outstanding', 'r4', 50), 'ACCEPTED RESERVED', 'a due hol
 
 -- Window: the quota once an epoch.
 SELECT at('10:30:00');
-SELECT publish('w', 'window', quota(1000));
+SELECT publish('w', 'window', quota(1000) || '{"holdTtl": "2 hours"}');
 SELECT is(reserve('w', 'window', 'r1', 600, 'o1'), 'ACCEPTED STARTED', 'a window opens with its quota, however late');
 SELECT is(settle('w', 'r1', 'o1', 500), 'ACCEPTED SETTLED', 'units come back within it');
 SELECT is(equation('w', 'window'), '1000 + 0 + 0 = 500 + 0 + 500 + 0 + 0', 'and can be used again');
@@ -139,6 +139,10 @@ SELECT at('10:00:00');
 SELECT publish('max', 'most', '{"burst": 9223372036854775807, "maximumOverdraft": 9223372036854775807, "hardExecutionLimit": 9223372036854775807}');
 SELECT is(reserve('max', 'most', 'r1', 9223372036854775807, 'o1'), 'ACCEPTED STARTED', 'as much as there can be');
 SELECT is(settle('max', 'r1', 'o1', 9223372036854775807), 'ACCEPTED SETTLED', 'spent');
+SELECT publish('sum', 'most', '{"burst": 9223372036854775807, "maximumOverdraft": 9223372036854775807, "hardExecutionLimit": 9223372036854775807}');
+SELECT is(reserve('sum', 'most', 'r1', 1, 'o1'), 'ACCEPTED STARTED', 'one of as much as there can be');
+SELECT is(reserve('sum', 'most', 'r2', 1), 'ACCEPTED RESERVED', 'and one');
+SELECT is_misuse($$settle_usage('sum', 'r1', 'o1', 9223372036854775807)$$, 'LL107', 'overflow', 'an equation whose side no bigint holds is an overflow, not a broken rule');
 SELECT publish('min', 'most', '{"maximumOverdraft": 9223372036854775807, "hardExecutionLimit": 9223372036854775807}');
 SELECT is(reserve('min', 'most', 'r1', 1, 'o1'), 'ACCEPTED STARTED', 'one');
 SELECT is(reserve('min', 'most', 'r2', 1, 'o2'), 'ACCEPTED STARTED', 'and one more');

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(0);
+SELECT plan(180);
 
 -- wait exhausts a fresh pair at `moment`, makes it owe `owed`, then asks for `units`.
 -- It returns what came of waiting: told wait, and the answers 1 ms before and then.

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(44);
+SELECT plan(42);
 
 SELECT at('10:00:00');
 SELECT publish('t1', 'chat');

@@ -27,13 +27,18 @@ SQL
 
 foreach my $level ('read committed', 'repeatable read', 'serializable')
 {
-	my $script = write_script("race", race_prelude(0.007, 400) . <<"SQL");
+	# Each keeps its transaction open for a moment, so that the others meet it.
+	my $script = write_script('race', race_prelude(0.008, 300) . <<"SQL");
+\\set hold random(0, 800)
+BEGIN;
 INSERT INTO call
-SELECT '$level ' || :round, :client_id, r.outcome, r.dimension, statement_timestamp(), clock_timestamp()
+SELECT '$level ' || :round, :client_id, r.outcome, r.dimension, statement_timestamp(), clock_timestamp() + :hold * interval '1 microsecond'
 FROM limitledger.reserve_capacity('$level ' || :round, 'chat', 'r' || :client_id, 600, sha256('d')) r;
+\\sleep :hold us
+END;
 SQL
 
-	local $ENV{PGOPTIONS} = "-c default_transaction_isolation='$level'";
+	local $ENV{PGOPTIONS} = '-c default_transaction_isolation=' . $level =~ s/ /\\ /r;
 	my ($code, $output) =
 	  bench($node, '-c', 3, '-j', 3, '-t', $rounds, '-f', $script);
 	my $failed = failed_transactions($output);
@@ -56,19 +61,13 @@ SELECT count(*) FILTER (WHERE outcome = 'ACCEPTED'),
 FROM call WHERE subject LIKE '$level %'
 SQL
 
-	if ($level eq 'read committed')
-	{
-		is($failed, 0, "$level: nobody fails");
-		cmp_ok($node->safe_psql('postgres', <<"SQL"), '>=', $rounds / 10, "$level: the calls really met");
+	is($failed, 0, "$level: nobody fails") if $level eq 'read committed';
+	cmp_ok($failed + $node->safe_psql('postgres', <<"SQL"), '>=', $rounds / 50, "$level: the calls really met");
 SELECT count(*) FROM (
   SELECT FROM call WHERE subject LIKE '$level %'
-  GROUP BY subject HAVING max(began_at) < min(ended_at)) met
+  GROUP BY subject
+  HAVING (array_agg(began_at ORDER BY began_at))[2] < (array_agg(ended_at ORDER BY began_at))[1]) met
 SQL
-	}
-	else
-	{
-		cmp_ok($failed, '>', 0, "$level: a stale snapshot was refused, so the calls really met");
-	}
 	audit_ok($node, "after $rounds rounds at $level");
 }
 

@@ -1,8 +1,8 @@
 # Eight first requests at the same instant make one budget (B3), under a wildcard
 # policy too, and nobody sees an error or a second opening.
 #
-# Fails when: the first request inserts its budget without waiting for another
-# session's insert of the same pair, or opens it anew after that one's commit.
+# Fails when: whoever loses the race to open the budget gets an error, or decides on
+# the budget that it has opened in memory instead of on the one that is there.
 
 use strict;
 use warnings FATAL => 'all';
@@ -35,7 +35,7 @@ SELECT count(*), min(opening), max(opening), min(available), max(available), min
 FROM limitledger.head_budget
 SQL
 value_is($node, 'SELECT count(*) FROM limitledger.closed_budget', '0', 'no budget was opened and closed again');
-cmp_ok($node->safe_psql('postgres', <<'SQL'), '>=', $rounds / 10, 'first requests really met');
+cmp_ok($node->safe_psql('postgres', <<'SQL'), '>=', $rounds / 50, 'first requests really met');
 SELECT count(*) FROM (
   SELECT FROM call GROUP BY round
   HAVING (array_agg(began_at ORDER BY began_at))[2] < (array_agg(ended_at ORDER BY began_at))[1]) met

@@ -43,7 +43,7 @@ SELECT count(*),
        AND sum(reserved_units) = (SELECT sum(reserved) FROM limitledger.head_budget WHERE subject = '$subject')
 FROM limitledger.reservation WHERE subject = '$subject'
 SQL
-	cmp_ok($node->safe_psql('postgres', <<"SQL"), '>=', $rounds / 10, "$subject: the calls really met");
+	cmp_ok($node->safe_psql('postgres', <<"SQL"), '>=', $rounds / 50, "$subject: the calls really met");
 SELECT count(*) FROM (
   SELECT FROM call WHERE subject = '$subject' GROUP BY round HAVING max(began_at) < min(ended_at)) met
 SQL

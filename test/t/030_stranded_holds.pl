@@ -113,7 +113,7 @@ sub dying_settles
 {
 	my ($first, $kill_while_held) = @_;
 	my $kill = <<'SQL';
-SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'pgbench'
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'bench'
 SQL
 	my $script = write_script('settle', <<"SQL");
 SELECT outcome FROM limitledger.settle_usage('c', (:client_id + $first)::text, 'op ' || :client_id + $first, 2);

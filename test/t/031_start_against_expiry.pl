@@ -50,7 +50,7 @@ SQL
 	ok($auditor->pumpable, "$subject: the books balanced all the while");
 	$_->kill_kill for $sweepers, $auditor;
 	$node->poll_query_until('postgres',
-		"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'")
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'bench'")
 	  or die 'the sweepers did not end';
 	$node->safe_psql('postgres', 'INSERT INTO sweep SELECT * FROM limitledger.expire_reservations(100000)');
 
@@ -63,10 +63,14 @@ WHERE c.subject = '$subject'
   AND (c.outcome, coalesce(c.dimension, ''), r.state)
       NOT IN (('ACCEPTED', '', '$good'), ('REFUSED', 'expired', 'EXPIRED'))
 SQL
+	value_is($node, <<"SQL", '0', "$subject: nothing started at its deadline or after it");
+SELECT count(*) FROM limitledger.reservation
+WHERE subject = '$subject' AND started_at >= reserved_at + interval '5 milliseconds'
+SQL
 	value_is($node, <<"SQL", 't|t|t', "$subject: no sweeper reported an id that another one had");
-SELECT sum(claimed) = expired, sum(s.expired) = expired, sum(expired_units) = 5 * expired
-FROM sweep s, (SELECT count(*) AS expired FROM limitledger.reservation WHERE subject = '$subject' AND state = 'EXPIRED') r
-GROUP BY expired
+SELECT sum(s.claimed) = r.n, sum(s.expired) = r.n, sum(s.expired_units) = 5 * r.n
+FROM sweep s, (SELECT count(*) AS n FROM limitledger.reservation WHERE subject = '$subject' AND state = 'EXPIRED') r
+GROUP BY r.n
 SQL
 	value_is($node, <<"SQL", 't', "$subject: units came back once");
 SELECT (available, reserved) = (opening - held, held)

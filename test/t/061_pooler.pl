@@ -101,7 +101,7 @@ SELECT md5(concat(
   (SELECT count(*) FROM pg_listening_channels())))
 SQL
 my $session = session($node);
-$session->query_safe("SELECT FROM limitledger.get_budget('t', 'chat')");
+$session->query_safe("DO 'BEGIN PERFORM limitledger.get_budget(''t'', ''chat''); END'");   # both libraries
 my $before = $session->query_safe($state);
 foreach my $call (
 	"reserve_capacity('t', 'chat', 'r1', 10, sha256('d'))",

@@ -116,7 +116,7 @@ sub bench_command
 	my ($node, @args) = @_;
 
 	return [ 'pgbench', '--no-vacuum', '--host', $node->host, '--port', $node->port,
-		'--define', 'round=0', @args, 'postgres' ];
+		'--define', 'round=0', @args, 'dbname=postgres application_name=bench' ];
 }
 
 # bench runs pgbench and returns (exit code, what it printed).

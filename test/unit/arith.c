@@ -80,11 +80,13 @@ ticks(void)
 	}			rows[] = {
 		{1, 1, 0, 1, 1}, {1, 2, 0, 1, 2}, {1, 2, 1, 1, 1}, {3, 2, 0, 3, 2}, {2, 2, 0, 3, 2},
 		{2, 2, 1, 3, 1}, {1, 3, 2, 1, 1}, {1, 1, 0, MAX, 1}, {MAX, 1, 0, 1, MAX},
-		{MAX, 1, 0, MAX, 1}, {MAX, MAX, 0, MAX, MAX}, {MAX, 2, 0, 1, MAX}, {MAX, MAX, MAX - 1, 1, MAX}
+		{MAX, 1, 0, MAX, 1}, {MAX, MAX, 0, MAX, MAX}, {MAX, 2, 0, 1, MAX},
+		{MAX, MAX, MAX - 1, 1, MAX}
 	};
 
 	for (int i = 0; i < LENGTH(rows); i++)
-		ok(ll_ticks_until(rows[i].need, rows[i].interval, rows[i].have, rows[i].rate) == rows[i].ticks,
+		ok(ll_ticks_until(rows[i].need, rows[i].interval, rows[i].have, rows[i].rate) ==
+		   rows[i].ticks,
 		   "%lld units at %lld every %lld, %lld parts there: %lld ticks", (long long) rows[i].need,
 		   (long long) rows[i].rate, (long long) rows[i].interval, (long long) rows[i].have,
 		   (long long) rows[i].ticks);

@@ -34,6 +34,7 @@ static const struct
 	{"operation_elsewhere", "CONFLICT", "", "D5"},
 	{"figures", "CONFLICT", "", "D6"},
 	{"reservation", "UNKNOWN", "", "D11"},
+	{"pair", "UNKNOWN", "", "B3"},
 };
 
 static const char *const outcomes[] = {"ACCEPTED", "REFUSED", "CONFLICT", "UNKNOWN"};

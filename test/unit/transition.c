@@ -16,7 +16,8 @@ typedef struct Row
 } Row;
 
 #define UNKNOWN_ROW(event, rule) \
-	{"RESERVATION_UNKNOWN", event, "UNKNOWN", "reservation", "RESERVATION_UNKNOWN", "RESERVATION_UNKNOWN", rule}
+	{"RESERVATION_UNKNOWN", event, "UNKNOWN", "reservation", \
+		"RESERVATION_UNKNOWN", "RESERVATION_UNKNOWN", rule}
 #define MOVES(state, event, to, rule)		{state, event, "ACCEPTED", "", to, to, rule}
 #define STAYS(state, event, rule)			{state, event, "ACCEPTED", "", state, state, rule}
 #define NO(state, event, dimension, rule)	{state, event, "REFUSED", dimension, state, state, rule}

@@ -1,0 +1,194 @@
+-- The contract: each public function with its arguments and columns, what PUBLIC may
+-- do, and what bad input gets: an ERROR with a SQLSTATE of its own, the field's name, a
+-- detail and a hint, and no row written (J1-J3, I1, A1, A2, A5).
+--
+-- Fails when: a signature, a volatility or a privilege changes, or bad input is let
+-- through, answered as a refusal or reported without its field.
+
+BEGIN;
+\ir helpers.psql
+SELECT plan(383);
+
+-- ---- Signatures -----------------------------------------------------------
+CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
+INSERT INTO receipt VALUES ('outcome text, dimension text, state text, replayed boolean, generation bigint, epoch timestamp with time zone, '
+  'reserved_units bigint, actual_units bigint, operation text, expires_at timestamp with time zone, ledger_at timestamp with time zone, '
+  'available bigint, cap bigint, reset_at timestamp with time zone, retry_after_ms bigint, retry_kind text, hard_limit bigint, '
+  'excess_units bigint, excess_generation bigint, excess_epoch timestamp with time zone');
+CREATE TEMP TABLE contract (name text, arguments text, columns text, many boolean, volatile "char") ON COMMIT DROP;
+INSERT INTO contract VALUES
+  ('publish_policy', 'document jsonb, activate boolean DEFAULT true', 'generation bigint, stage text, already_published boolean, active_at timestamp with time zone', false, 'v'),
+  ('activate_policy', 'generation bigint', 'generation bigint, stage text, already_published boolean, active_at timestamp with time zone', false, 'v'),
+  ('reserve_capacity', 'subject text, route text, reservation_id text, units bigint, digest bytea, region text DEFAULT NULL::text, estimator_digest bytea DEFAULT NULL::bytea, '
+    'deadline timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, start_operation text DEFAULT NULL::text', '@', false, 'v'),
+  ('start_reservation', 'subject text, reservation_id text, operation_id text', '@', false, 'v'),
+  ('settle_usage', 'subject text, reservation_id text, operation_id text, actual bigint, receipt_digest bytea DEFAULT NULL::bytea, source text DEFAULT ''executor''::text', '@', false, 'v'),
+  ('release_reservation', 'subject text, reservation_id text', '@', false, 'v'),
+  ('report_usage_unknown', 'subject text, reservation_id text, operation_id text', '@', false, 'v'),
+  ('get_reservation', 'subject text, reservation_id text', '@', false, 's'),
+  ('resolve_reservation', 'subject text, reservation_id text, digest bytea', '@', false, 'v'),
+  ('reserve_capacity_batch', 'subjects text[], routes text[], reservation_ids text[], units bigint[], digests bytea[], regions text[] DEFAULT NULL::text[], '
+    'estimator_digests bytea[] DEFAULT NULL::bytea[], deadlines timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], '
+    'priorities integer[] DEFAULT NULL::integer[], start_operations text[] DEFAULT NULL::text[]', 'element integer, @', true, 'v'),
+  ('start_reservation_batch', 'subjects text[], reservation_ids text[], operation_ids text[]', 'element integer, @', true, 'v'),
+  ('settle_usage_batch', 'subjects text[], reservation_ids text[], operation_ids text[], actuals bigint[], receipt_digests bytea[] DEFAULT NULL::bytea[], '
+    'sources text[] DEFAULT NULL::text[]', 'element integer, @', true, 'v'),
+  ('release_reservation_batch', 'subjects text[], reservation_ids text[]', 'element integer, @', true, 'v'),
+  ('get_budget', 'subject text, route text', 'generation bigint, epoch timestamp with time zone, refill_kind text, cap bigint, opening bigint, minted bigint, '
+    'overdraft_issued bigint, available bigint, reserved bigint, spent bigint, retired_for_emergency bigint, overdraft_repaid bigint, burned bigint, deficit bigint, '
+    'debt bigint, outstanding bigint, due_units bigint, admission text, frozen_reason text, reset_at timestamp with time zone, ledger_at timestamp with time zone', true, 's'),
+  ('repay_debt', 'subject text, route text', 'outcome text, dimension text, repaid_units bigint, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('unfreeze', 'subject text, route text, reason text', 'outcome text, dimension text, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('claim_expiring', 'batch_limit integer', 'claimed bigint', false, 'v'),
+  ('finish_expiring', 'batch_limit integer', 'expired bigint, expired_units bigint', false, 'v'),
+  ('expire_reservations', 'batch_limit integer DEFAULT 1000', 'claimed bigint, expired bigint, expired_units bigint', false, 'v'),
+  ('expire_executions', 'batch_limit integer', 'unknown bigint', false, 'v'),
+  ('repay_debtors', 'batch_limit integer, after_subject text, after_route text', 'pairs bigint, repaid_units bigint, last_subject text, last_route text', false, 'v'),
+  ('maintain', 'batch_limit integer DEFAULT 1000, time_limit interval DEFAULT ''00:00:10''::interval, claimed bigint DEFAULT 0, expired bigint DEFAULT 0, unknown bigint DEFAULT 0, '
+    'debtors bigint DEFAULT 0, repaid_units bigint DEFAULT 0', 'claimed bigint, expired bigint, unknown bigint, debtors bigint, repaid_units bigint', false, 'v'),
+  ('transitions', '', 'state text, event text, outcome text, dimension text, next_state text, next_state_with_debt text, rule text', true, 'i'),
+  ('outcomes', '', 'outcome text, dimension text, retry_kind text, rule text, meaning text', true, 'i'),
+  ('sqlstates', '', 'sqlstate text, name text, meaning text', true, 'i'),
+  ('verify_conservation', '', 'rule text, subject text, route text, generation bigint, epoch timestamp with time zone, detail text', true, 's'),
+  ('request_digest', 'request jsonb', NULL, false, 'i'),
+  ('canonical_json', 'request jsonb', NULL, false, 'i'),
+  ('ledger_clock', '', NULL, false, 'v');
+UPDATE contract SET columns = replace(contract.columns, '@', receipt.columns) FROM receipt;
+
+CREATE VIEW helpers.declared AS
+SELECT p.proname AS name, p.oid, p.provolatile, p.proretset,
+  (SELECT string_agg(concat_ws(' ', a.name, format_type(a.type, NULL),
+            CASE WHEN d.default_text IS NOT NULL THEN 'DEFAULT ' || d.default_text END), ', ' ORDER BY a.n)
+   FROM (SELECT row_number() OVER (ORDER BY n) AS n, name, type FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes, p.proargnames) WITH ORDINALITY AS u (type, mode, name, n)
+         WHERE coalesce(mode, 'i') IN ('i', 'b')) a,
+        LATERAL (SELECT pg_get_function_arg_default(p.oid, a.n::int)) d (default_text)) AS arguments,
+  (SELECT string_agg(concat_ws(' ', name, format_type(type, NULL)), ', ' ORDER BY n)
+   FROM unnest(p.proallargtypes, p.proargmodes, p.proargnames) WITH ORDINALITY AS u (type, mode, name, n) WHERE mode IN ('o', 'b', 't')) AS columns
+FROM pg_proc p WHERE p.pronamespace = 'limitledger'::regnamespace;
+
+SELECT is(coalesce(d.arguments, ''), c.arguments, c.name || ': arguments') FROM contract c LEFT JOIN declared d USING (name);
+SELECT is(d.columns, c.columns, c.name || ': columns') FROM contract c LEFT JOIN declared d USING (name);
+SELECT is(d.proretset, c.many, c.name || ': rows') FROM contract c LEFT JOIN declared d USING (name);
+SELECT is(d.provolatile, c.volatile, c.name || ': volatility') FROM contract c LEFT JOIN declared d USING (name);
+SELECT is((SELECT count(*) FROM declared d WHERE d.name = c.name), 1::bigint, c.name || ': one name, one arity') FROM contract c;
+SELECT is((SELECT proparallel FROM pg_proc WHERE oid = d.oid), 'u'::"char", d.name || ': parallel unsafe')
+FROM declared d JOIN contract c USING (name) WHERE c.volatile = 'v' AND d.name <> 'ledger_clock';
+SELECT is_empty($$SELECT name FROM declared GROUP BY name HAVING count(*) > 1$$, 'no function is overloaded');
+SELECT is((SELECT prokind FROM pg_proc p JOIN declared d USING (oid) WHERE d.name = 'maintain'), 'p'::"char", 'maintain is a procedure');
+
+-- ---- Privileges -------------------------------------------------------------
+SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+                  WHERE p.pronamespace = 'limitledger'::regnamespace AND a.grantee = 0$$, 'PUBLIC may execute nothing');
+SELECT is_empty($$SELECT c.oid::regclass, a.privilege_type FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
+                  WHERE c.relnamespace = 'limitledger'::regnamespace AND c.relkind IN ('r', 'v', 'm', 'p', 'f', 'S') AND a.grantee = 0$$, 'PUBLIC may read nothing');
+SELECT is_empty($$SELECT a.privilege_type FROM pg_namespace n, aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) a
+                  WHERE n.nspname = 'limitledger' AND a.grantee = 0$$, 'PUBLIC may not even look into the schema');
+SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = 'limitledger'::regnamespace AND p.prosecdef
+                  AND NOT coalesce(array_to_string(p.proconfig, ' ') ~ 'search_path=.*pg_temp$', false)$$,
+  'a function with its owner''s rights has a path that ends in pg_temp (I2)');
+SELECT is_empty($$SELECT c.relname FROM pg_class c JOIN pg_extension e ON e.extname = 'limitledger'
+                  WHERE c.relnamespace = 'limitledger'::regnamespace AND c.relkind IN ('r', 'S') AND NOT c.oid = ANY (e.extconfig)$$,
+  'every table is in the extension''s dump (J5)');
+SELECT is_empty($$SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'limitledger'::regnamespace AND c.relkind = 'S'$$, 'no sequence is part of a key (A1)');
+SELECT is_empty($$SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+                  WHERE c.relnamespace = 'limitledger'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND a.attcollation NOT IN (0, '"C"'::regcollation)
+                  AND a.attname IN ('subject', 'route', 'reservation_id', 'operation_id')$$, 'keys are compared byte for byte (A1)');
+
+CREATE ROLE limitledger_test_plain;
+GRANT USAGE ON SCHEMA helpers TO limitledger_test_plain;
+SET LOCAL ROLE limitledger_test_plain;
+SELECT throws_ok($$SELECT * FROM limitledger.reserve_capacity('t', 'chat', 'r', 1, sha256('r'))$$, '42501', NULL, 'a plain role may not reserve');
+SELECT throws_ok($$SELECT * FROM limitledger.verify_conservation()$$, '42501', NULL, 'nor verify');
+SELECT throws_ok($$SELECT * FROM limitledger.head_budget$$, '42501', NULL, 'nor read a table');
+SELECT throws_ok($$UPDATE limitledger.head_budget SET available = 0$$, '42501', NULL, 'nor write one');
+SELECT throws_ok($$SET limitledger.clock_override = '2030-01-01 00:00:00Z'$$, '42501', NULL, 'nor replace the clock');
+RESET ROLE;
+
+-- ---- Bad input ----------------------------------------------------------------
+SELECT at('10:00:00');
+SELECT publish('t', 'chat');
+SELECT is(reserve('t', 'chat', 'r', 100), 'ACCEPTED RESERVED', 'a hold');
+SELECT is(reserve('t', 'chat', 's', 100, 'o'), 'ACCEPTED STARTED', 'an execution');
+
+-- Each argument of each call, with good values for the others.
+CREATE TEMP TABLE good (call text, n int, field text, value text, kind text) ON COMMIT DROP;
+INSERT INTO good VALUES
+  ('reserve_capacity', 1, 'subject', '''t''', 'subject'), ('reserve_capacity', 2, 'route', '''chat''', 'id'), ('reserve_capacity', 3, 'reservation_id', '''new''', 'id'),
+  ('reserve_capacity', 4, 'units', '1', 'units'), ('reserve_capacity', 5, 'digest', 'sha256(''d'')', 'digest'), ('reserve_capacity', 6, 'region', '''eu''', 'optional'),
+  ('reserve_capacity', 7, 'estimator_digest', 'sha256(''e'')', 'optional digest'), ('reserve_capacity', 8, 'deadline', 'NULL', ''), ('reserve_capacity', 9, 'priority', 'NULL', ''),
+  ('reserve_capacity', 10, 'start_operation', '''o new''', 'optional'),
+  ('start_reservation', 1, 'subject', '''t''', 'subject'), ('start_reservation', 2, 'reservation_id', '''r''', 'id'), ('start_reservation', 3, 'operation_id', '''o2''', 'id'),
+  ('settle_usage', 1, 'subject', '''t''', 'subject'), ('settle_usage', 2, 'reservation_id', '''s''', 'id'), ('settle_usage', 3, 'operation_id', '''o''', 'id'),
+  ('settle_usage', 4, 'actual', '1', 'actual'), ('settle_usage', 5, 'receipt_digest', 'sha256(''x'')', 'optional digest'), ('settle_usage', 6, 'source', '''operator''', 'source'),
+  ('release_reservation', 1, 'subject', '''t''', 'subject'), ('release_reservation', 2, 'reservation_id', '''r''', 'id'),
+  ('report_usage_unknown', 1, 'subject', '''t''', 'subject'), ('report_usage_unknown', 2, 'reservation_id', '''s''', 'id'), ('report_usage_unknown', 3, 'operation_id', '''o''', 'id'),
+  ('get_reservation', 1, 'subject', '''t''', 'subject'), ('get_reservation', 2, 'reservation_id', '''r''', 'id'),
+  ('resolve_reservation', 1, 'subject', '''t''', 'subject'), ('resolve_reservation', 2, 'reservation_id', '''lost''', 'id'), ('resolve_reservation', 3, 'digest', 'sha256(''d'')', 'digest'),
+  ('get_budget', 1, 'subject', '''t''', 'subject'), ('get_budget', 2, 'route', '''chat''', 'id'),
+  ('repay_debt', 1, 'subject', '''t''', 'subject'), ('repay_debt', 2, 'route', '''chat''', 'id'),
+  ('unfreeze', 1, 'subject', '''t''', 'subject'), ('unfreeze', 2, 'route', '''chat''', 'id'), ('unfreeze', 3, 'reason', '''because''', 'reason'),
+  ('claim_expiring', 1, 'batch_limit', '10', 'limit'), ('finish_expiring', 1, 'batch_limit', '10', 'limit'), ('expire_reservations', 1, 'batch_limit', '10', 'limit'),
+  ('expire_executions', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 2, 'after_subject', '''''', ''), ('repay_debtors', 3, 'after_route', '''''', '');
+CREATE TEMP TABLE bad (kind text, value text, code text, what text) ON COMMIT DROP;
+INSERT INTO bad VALUES
+  ('subject', 'NULL', 'LL101', 'NULL'), ('subject', '''''', 'LL102', 'empty'), ('subject', 'repeat(''x'', 257)', 'LL102', '257 bytes'), ('subject', 'repeat(''ä'', 129)', 'LL102', '258 bytes'), ('subject', '''*''', 'LL102', 'reserved'),
+  ('id', 'NULL', 'LL101', 'NULL'), ('id', '''''', 'LL102', 'empty'), ('id', 'repeat(''x'', 257)', 'LL102', '257 bytes'), ('id', 'repeat(''ä'', 129)', 'LL102', '258 bytes'),
+  ('optional', '''''', 'LL102', 'empty'), ('optional', 'repeat(''x'', 257)', 'LL102', '257 bytes'),
+  ('units', 'NULL', 'LL101', 'NULL'), ('units', '0', 'LL103', 'zero'), ('units', '-1', 'LL103', 'negative'), ('units', '-9223372036854775808', 'LL103', 'the most negative'),
+  ('actual', 'NULL', 'LL101', 'NULL'), ('actual', '-1', 'LL103', 'negative'), ('actual', '-9223372036854775808', 'LL103', 'the most negative'),
+  ('digest', 'NULL', 'LL101', 'NULL'),
+  ('source', '''''', 'LL106', 'empty'), ('source', '''nobody''', 'LL106', 'nobody'),
+  ('reason', 'NULL', 'LL101', 'NULL'), ('reason', '''''', 'LL106', 'empty'),
+  ('limit', 'NULL', 'LL101', 'NULL'), ('limit', '0', 'LL106', 'zero'), ('limit', '-1', 'LL106', 'negative');
+INSERT INTO bad SELECT kind, value, 'LL104', what FROM unnest(ARRAY['digest', 'optional digest']) kind,
+  (VALUES ('''''', 'empty'), ('''\x00''', 'one byte'), ('substr(sha256(''d''), 2)', '31 bytes'), ('sha256(''d'') || ''x''', '33 bytes'), ('''sha256:12''', 'short text'),
+          ('convert_to(''sha256:'' || repeat(''g'', 64), ''UTF8'')', 'no hexadecimal text'), ('convert_to(''sha512:'' || repeat(''a'', 64), ''UTF8'')', 'another hash')) v (value, what);
+
+SELECT is_misuse(format('%s(%s)', g.call, (SELECT string_agg(CASE WHEN o.n = g.n THEN b.value ELSE o.value END, ', ' ORDER BY o.n) FROM good o WHERE o.call = g.call)),
+  b.code, g.field, format('%s: %s is %s', g.call, g.field, b.what))
+FROM good g JOIN bad b USING (kind);
+
+SELECT is_misuse('maintain(NULL)', 'LL101', 'batch_limit', 'maintain: batch_limit is NULL');
+SELECT is_misuse('maintain(0)', 'LL106', 'batch_limit', 'maintain: batch_limit is zero');
+SELECT is_misuse('maintain(10, NULL)', 'LL101', 'time_limit', 'maintain: time_limit is NULL');
+SELECT is_misuse('maintain(10, ''-1 second'')', 'LL106', 'time_limit', 'maintain: time_limit is negative');
+
+-- With nothing bad they all work, so that it was the bad value.
+SELECT lives_ok(format('SELECT * FROM limitledger.%s(%s)', call, string_agg(value, ', ' ORDER BY n)), call || ': good values')
+FROM good WHERE call NOT IN ('reserve_capacity', 'settle_usage', 'release_reservation') GROUP BY call ORDER BY call;
+SELECT lives_ok($$SELECT * FROM limitledger.reserve_capacity('t', 'chat', 'new', 1, sha256('d'), 'eu', sha256('e'), NULL, NULL, 'o new')$$, 'reserve_capacity: good values');
+
+-- Texts as long as they may be, in bytes.
+SELECT is((SELECT outcome FROM limitledger.reserve_capacity('t', 'chat', repeat('x', 256), 1, sha256('d'), start_operation => repeat('y', 256))), 'ACCEPTED', '256 bytes');
+SELECT is((SELECT outcome FROM limitledger.reserve_capacity('t', 'chat', repeat('ä', 128), 1, sha256('d'))), 'ACCEPTED', '128 characters of two bytes');
+SELECT is((SELECT outcome FROM limitledger.settle_usage('t', repeat('x', 256), repeat('y', 256), 0)), 'ACCEPTED', 'zero is a figure');
+
+-- Digests in both forms are one.
+SELECT is((SELECT replayed FROM limitledger.reserve_capacity('t', 'chat', 'r', 100, convert_to('sha256:' || upper(encode(sha256('r'), 'hex')), 'UTF8'))), true, 'a digest in its text form');
+SELECT is(limitledger.request_digest('{"b": 1, "a": "x"}'), sha256('{"a":"x","b":1}'), 'request_digest hashes the canonical form');
+SELECT throws_ok($$SELECT limitledger.request_digest('{"n": 9007199254740993}')$$, 'LL108', NULL, 'a number that is no double');
+
+-- Misuse of the order of calls.
+SELECT is(reserve('t', 'chat', 'fresh', 1), 'ACCEPTED RESERVED', 'a hold');
+SELECT is_misuse($$settle_usage('t', 'fresh', 'o3', 1)$$, 'LL301', 'reservation', 'settle_usage of what was not started');
+SELECT is((SELECT state FROM limitledger.get_reservation('t', 'fresh')), 'RESERVED', 'leaves it as it was');
+
+-- The clock for tests.
+SELECT throws_ok($$SET LOCAL limitledger.clock_override = '2030-01-01 00:00:00'$$, '22023', NULL, 'a clock without an offset');
+SELECT throws_ok($$SET LOCAL limitledger.clock_override = 'tomorrow'$$, '22023', NULL, 'a clock that is no instant');
+SELECT is(limitledger.ledger_clock(), '2030-01-01 10:00:00+00'::timestamptz, 'the clock that was set');
+SET LOCAL limitledger.clock_override = '';
+SELECT ok(abs(extract(epoch FROM clock_timestamp() - limitledger.ledger_clock())) < 5, 'and the server''s');
+
+-- Lists that the documentation prints.
+SELECT is((SELECT count(*) FROM limitledger.sqlstates() WHERE sqlstate !~ '^LL[0-9]{3}$' OR name IS NULL OR meaning IS NULL), 0::bigint, 'sqlstates() names each of class LL');
+SELECT results_eq($$SELECT sqlstate FROM limitledger.sqlstates() ORDER BY 1$$,
+  ARRAY['LL101', 'LL102', 'LL103', 'LL104', 'LL105', 'LL106', 'LL107', 'LL108', 'LL201', 'LL202', 'LL203', 'LL204', 'LL205', 'LL206', 'LL301', 'LL302', 'LL901', 'LL902'], 'and no other');
+SELECT results_eq($$SELECT DISTINCT outcome FROM limitledger.outcomes() ORDER BY 1$$, ARRAY['ACCEPTED', 'CONFLICT', 'REFUSED', 'UNKNOWN'], 'four outcomes');
+SELECT is_empty($$SELECT t.outcome, t.dimension FROM limitledger.transitions() t EXCEPT SELECT o.outcome, o.dimension FROM limitledger.outcomes() o$$, 'transitions() uses the words of outcomes()');
+SELECT is_empty($$SELECT outcome, dimension FROM limitledger.repay_debt('nobody', 'nowhere') UNION SELECT outcome, dimension FROM limitledger.unfreeze('nobody', 'nowhere', 'why')
+                  EXCEPT SELECT outcome, dimension FROM limitledger.outcomes()$$, 'and so do the calls about a pair');
+SELECT sound('at the end');
+
+SELECT * FROM finish();
+ROLLBACK;

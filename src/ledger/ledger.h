@@ -42,6 +42,7 @@ typedef struct LLReceipt
 extern void ll_receipt_answer(LLReceipt *receipt, LLVerdict verdict, TimestampTz at);
 extern void ll_receipt_pair(LLReceipt *receipt, const LLPairWork *work);
 extern void ll_receipt_reservation(LLReceipt *receipt, const LLReservationRow *row);
+extern void ll_receipt_stored(LLReceipt *receipt, LLVerdict verdict, const LLReservationRow *row);
 extern TimestampTz ll_receipt_reset_at(const LLPairWork *work);
 extern LLVerdict ll_say(LLOutcome outcome, LLDimension dimension);
 extern LLVerdict ll_replayed(void);

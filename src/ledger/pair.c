@@ -114,6 +114,22 @@ ll_pair_present(LLPairWork *work)
 }
 
 /*
+ * ll_pair_look shows the pair of a stored reservation as of now, without a
+ * lock: for what a caller may know of it, not to decide on.
+ */
+void
+ll_pair_look(LLPairWork *work, Datum subject, Datum route)
+{
+	Snapshot	snapshot = ll_snapshot_take();
+
+	ll_pair_init(work, subject, route);
+	if (!ll_pair_find(work, snapshot))
+		ll_broken("B3", "the pair of a reservation has no head");
+	ll_snapshot_drop(snapshot);
+	ll_pair_present(work);
+}
+
+/*
  * ll_pair_rolled tells whether bringing the pair here opened a budget or
  * repaid debt.  A call that is refused writes none of it: a later one computes
  * the same from what is stored (C4, E2).

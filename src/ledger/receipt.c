@@ -6,6 +6,7 @@
 
 #include "core/arith.h"
 #include "ledger.h"
+#include "store/clock.h"
 
 /* ll_say makes a verdict with no wait. */
 LLVerdict
@@ -124,4 +125,18 @@ ll_receipt_reservation(LLReceipt *receipt, const LLReservationRow *row)
 		receipt->excess_generation = row->excess_generation;
 		receipt->excess_epoch = row->excess_epoch;
 	}
+}
+
+/* ll_receipt_stored answers by a row that no lock of this call holds. */
+void
+ll_receipt_stored(LLReceipt *receipt, LLVerdict verdict, const LLReservationRow *row)
+{
+	LLPairWork	work;
+
+	ll_receipt_answer(receipt, verdict, ll_clock_now());
+	ll_receipt_reservation(receipt, row);
+	if (row->route == 0)		/* a fence has no pair */
+		return;
+	ll_pair_look(&work, row->subject, row->route);
+	ll_receipt_pair(receipt, &work);
 }

@@ -10,27 +10,6 @@
 
 #include "ledger.h"
 #include "store/clock.h"
-#include "errors.h"
-
-static void
-answer(LLReceipt *receipt, LLVerdict verdict, const LLReservationRow *row)
-{
-	LLPairWork	work;
-	Snapshot	snapshot;
-
-	ll_receipt_answer(receipt, verdict, ll_clock_now());
-	ll_receipt_reservation(receipt, row);
-	if (row->route == 0)
-		return;
-	snapshot = ll_snapshot_take();
-	ll_pair_init(&work, row->subject, row->route);
-	if (ll_pair_find(&work, snapshot))
-	{
-		ll_pair_present(&work);
-		ll_receipt_pair(receipt, &work);
-	}
-	ll_snapshot_drop(snapshot);
-}
 
 /* ll_get_reservation answers by id, or RESERVATION_UNKNOWN. */
 void
@@ -40,7 +19,7 @@ ll_get_reservation(Datum subject, Datum id, LLReceipt *receipt)
 	Snapshot	snapshot = ll_snapshot_take();
 
 	if (ll_reservation_peek(&row, subject, id, snapshot))
-		answer(receipt, ll_replayed(), &row);
+		ll_receipt_stored(receipt, ll_replayed(), &row);
 	else
 		ll_receipt_answer(receipt, ll_say(LL_UNKNOWN, LL_DIM_RESERVATION), ll_clock_now());
 	ll_snapshot_drop(snapshot);
@@ -80,7 +59,7 @@ ll_resolve_reservation(Datum subject, Datum id, Datum digest, LLReceipt *receipt
 		ll_snapshot_drop(snapshot);
 		if (found && ll_bytes_equal(row.digest, digest))
 		{
-			answer(receipt, ll_replayed(), &row);
+			ll_receipt_stored(receipt, ll_replayed(), &row);
 			return;
 		}
 		if (found)
@@ -92,7 +71,7 @@ ll_resolve_reservation(Datum subject, Datum id, Datum digest, LLReceipt *receipt
 		row = fence(subject, id, digest);
 		if (ll_reservation_insert(&row))
 		{
-			answer(receipt, ll_say(LL_ACCEPTED, LL_DIM_NONE), &row);
+			ll_receipt_stored(receipt, ll_say(LL_ACCEPTED, LL_DIM_NONE), &row);
 			return;
 		}
 		/* somebody else had it in flight, and has committed by now: look again */

@@ -182,23 +182,14 @@ decide(LLSettleElement *e, LLReceipt *receipt)
 		if (own != NULL)
 			own->dirty = true;
 	}
-	ll_receipt_answer(receipt, verdict, work != NULL ? work->clock : ll_clock_now());
-	ll_receipt_reservation(receipt, e->row);
-	if (work != NULL)
-		ll_receipt_pair(receipt, work);
-	else if (e->row->route != 0)
+	if (work == NULL)
 	{
-		LLPairWork	seen;
-		Snapshot	snapshot = ll_snapshot_take();
-
-		ll_pair_init(&seen, e->subject, e->row->route);
-		if (ll_pair_find(&seen, snapshot))
-		{
-			ll_pair_present(&seen);
-			ll_receipt_pair(receipt, &seen);
-		}
-		ll_snapshot_drop(snapshot);
+		ll_receipt_stored(receipt, verdict, e->row);
+		return;
 	}
+	ll_receipt_answer(receipt, verdict, work->clock);
+	ll_receipt_reservation(receipt, e->row);
+	ll_receipt_pair(receipt, work);
 }
 
 /* ll_settle_or_release ends a batch of reservations. */

@@ -15,23 +15,8 @@
  */
 #include "postgres.h"
 
-#include "core/arith.h"
 #include "ledger.h"
 #include "store/clock.h"
-#include "errors.h"
-
-/* look_at_pair reads the pair of a reservation, without a lock. */
-static void
-look_at_pair(LLPairWork *work, const LLReservationRow *row)
-{
-	Snapshot	snapshot = ll_snapshot_take();
-
-	ll_pair_init(work, row->subject, row->route);
-	if (!ll_pair_find(work, snapshot))
-		ll_broken("B3", "the pair of a reservation has no head");
-	ll_snapshot_drop(snapshot);
-	ll_pair_present(work);
-}
 
 /*
  * relate tells how the operation of a call relates to what is stored, or about
@@ -52,19 +37,6 @@ relate(const LLReservationRow *row, Datum operation, bool held)
 	found = ll_operation_peek(row->subject, operation, &bound, snapshot);
 	ll_snapshot_drop(snapshot);
 	return found ? LL_OPERATION_ELSEWHERE : LL_OPERATION_FREE;
-}
-
-static void
-answer(LLReceipt *receipt, LLVerdict verdict, const LLReservationRow *row)
-{
-	LLPairWork	work;
-
-	ll_receipt_answer(receipt, verdict, ll_clock_now());
-	ll_receipt_reservation(receipt, row);
-	if (row->route == 0)
-		return;
-	look_at_pair(&work, row);
-	ll_receipt_pair(receipt, &work);
 }
 
 static int
@@ -132,10 +104,10 @@ decide(LLStartElement *e, LLReceipt *receipt)
 	}
 	if (row->route == 0)
 	{
-		answer(receipt, ll_say(LL_REFUSED, LL_DIM_RELEASED), row);
+		ll_receipt_stored(receipt, ll_say(LL_REFUSED, LL_DIM_RELEASED), row);
 		return;
 	}
-	look_at_pair(&work, row);
+	ll_pair_look(&work, row->subject, row->route);
 	now = work.head.pair.seen_at;	/* not before anything the pair has seen (A3) */
 	e->before = row->state;
 	verdict = ll_start(&row->state, &ll_policy_get(row->generation)->policy,
@@ -170,7 +142,7 @@ bind(LLStartElement *e, LLStartElement *elements, int count, LLReceipt *receipts
 	e->moved = false;
 	for (int i = 0; i < count; i++)
 		if (elements[i].row == row && receipts[i].verdict.outcome == LL_ACCEPTED)
-			answer(&receipts[i], ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE), row);
+			ll_receipt_stored(&receipts[i], ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE), row);
 }
 
 /* link_holders gives all elements with one operation one cell. */
@@ -233,10 +205,10 @@ ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *rec
 	}
 	if (row->route == 0)
 	{
-		answer(receipt, ll_say(LL_REFUSED, LL_DIM_NOT_STARTED), row);
+		ll_receipt_stored(receipt, ll_say(LL_REFUSED, LL_DIM_NOT_STARTED), row);
 		return;
 	}
-	look_at_pair(&work, row);
+	ll_pair_look(&work, row->subject, row->route);
 	verdict = ll_report_unknown(&row->state, relate(row, operation, false), true,
 								work.head.pair.seen_at);
 	if (verdict.outcome == LL_ACCEPTED && !verdict.replayed)

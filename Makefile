@@ -16,7 +16,7 @@ PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_con
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h)
 
-TASKS = help setup demo check bench unit layering ready unit-build
+TASKS = help setup demo check bench unit layering mutants ready unit-build
 GOALS = $(or $(MAKECMDGOALS),all)
 
 .DELETE_ON_ERROR:
@@ -48,6 +48,9 @@ unit: ## tests of the decisions alone
 	@test/run unit model
 layering: ## who may include whom
 	@tools/layering
+mutants: ## takes rules out of the code, one by one; a test must miss each
+	@tools/setup check
+	@test/mutants/run
 
 # `all` builds as the caller; `install` alone needs the rights of root.
 ready:

@@ -8,6 +8,7 @@ CREATE TABLE policy (
     CHECK (stage IN ('published', 'active', 'draining', 'retired')),
   published_at         timestamptz NOT NULL,
   active_at            timestamptz,                       -- the switch instant (B5)
+  retired_at           timestamptz,                       -- its pairs may fall to a wildcard from then on (B4)
 
   -- What the document says, as the ledger reads it.  Never changed.
   document             jsonb       NOT NULL,
@@ -35,6 +36,7 @@ CREATE TABLE policy (
   retention            interval    NOT NULL CHECK (retention >= interval '0'),
 
   CONSTRAINT policy_active_at CHECK ((stage = 'published') = (active_at IS NULL)),
+  CONSTRAINT policy_retired_at CHECK ((stage = 'retired') = (retired_at IS NOT NULL) AND retired_at >= active_at),
   CONSTRAINT policy_epoch CHECK ((epoch_length IS NULL) <> (epoch_calendar IS NULL)
                              AND (epoch_time_zone IS NULL) = (epoch_calendar IS NULL)),
   CONSTRAINT policy_refill CHECK ((refill_kind = 'continuous') = (refill_units > 0)

@@ -1,9 +1,9 @@
 -- Publishing: a document becomes a frozen policy under the next generation (B1,
 -- B2), and an activated one takes over its route and subject (B4, B5).
 --
--- Both calls hold policy IN SHARE ROW EXCLUSIVE MODE until their transaction
--- ends: they run one after the other, so that generations have no gap and a
--- switch has one order.  Readers, and so every call on a pair, are not blocked.
+-- Calls that change a policy hold the table IN SHARE ROW EXCLUSIVE MODE until their
+-- transaction ends: they run one after the other, so that generations have no gap and
+-- a switch has one order.  Readers, and so every call on a pair, are not blocked.
 -- Whoever changes a route writes the row that was last before (see policy_touch),
 -- so that at REPEATABLE READ and above a stale snapshot ends in 40001 (F5).
 --
@@ -319,6 +319,12 @@ AS $$
 DECLARE
   parsed @extschema@.policy;
 BEGIN
+  IF jsonb_typeof(document) <> 'object' THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'LL203', MESSAGE = 'document must be a JSON object',
+      DETAIL = format('It is of the JSON type %s.', jsonb_typeof(document)),
+      HINT = 'Give one admissionBudget.v1 document.';
+  END IF;
   -- Another version of the document has other fields: first things first.
   IF document -> 'schema' <> '"admissionBudget.v1"' THEN
     PERFORM @extschema@.policy_refuse_value(document, 'schema', 'must be "admissionBudget.v1"',
@@ -358,13 +364,41 @@ END;
 $$;
 
 -- ---- Taking over ------------------------------------------------------------
+
+-- policy_lock takes the lock on policy and returns one generation.
+CREATE FUNCTION policy_lock(generation bigint, call text)
+RETURNS @extschema@.policy LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+DECLARE
+  one @extschema@.policy;
+BEGIN
+  IF generation IS NULL THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'LL101', MESSAGE = 'generation must not be null',
+      DETAIL = format('%s takes the generation of one published policy.', call),
+      HINT = 'Give the generation that publish_policy returned.';
+  END IF;
+
+  LOCK TABLE @extschema@.policy IN SHARE ROW EXCLUSIVE MODE;
+  SELECT p.* INTO one FROM @extschema@.policy AS p WHERE p.generation = policy_lock.generation;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'LL206', MESSAGE = format('generation %s does not exist', generation),
+      DETAIL = 'No policy was published under it.',
+      HINT = 'Give the generation that publish_policy returned.';
+  END IF;
+  RETURN one;
+END;
+$$;
+
 -- Everything below expects the lock on policy.
 
--- Which policy of a route was switched last, or failing that published last.
-CREATE INDEX policy_switched ON policy (route, active_at DESC NULLS LAST, generation DESC);
+-- Which policy of a route was activated or retired last, or failing that published last.
+CREATE INDEX policy_moved ON policy (route, greatest(active_at, retired_at) DESC NULLS LAST, generation DESC);
 
 -- policy_touch writes that row as it is.  At REPEATABLE READ a call whose snapshot
--- is older than another's publication or switch would decide on what is gone; both
+-- is older than another's change of the route would decide on what is gone; both
 -- write the row that was last before, so the later one gets 40001.
 CREATE FUNCTION policy_touch(touched_route text)
 RETURNS void LANGUAGE sql VOLATILE
@@ -373,7 +407,18 @@ AS $$
   UPDATE @extschema@.policy AS p SET stage = p.stage
   WHERE p.generation = (
     SELECT l.generation FROM @extschema@.policy AS l WHERE l.route = touched_route
-    ORDER BY l.active_at DESC NULLS LAST, l.generation DESC LIMIT 1);
+    ORDER BY greatest(l.active_at, l.retired_at) DESC NULLS LAST, l.generation DESC LIMIT 1);
+$$;
+
+-- policy_instant returns the instant of a switch that is made now.  A clock that
+-- stepped back moves none before an earlier one of the route (A3).
+CREATE FUNCTION policy_instant(switched_route text)
+RETURNS timestamptz LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+  SELECT greatest(@extschema@.ledger_clock(),
+    (SELECT greatest(l.active_at, l.retired_at) FROM @extschema@.policy AS l WHERE l.route = switched_route
+     ORDER BY greatest(l.active_at, l.retired_at) DESC NULLS LAST, l.generation DESC LIMIT 1));
 $$;
 
 -- policy_overtaken_by returns the newest generation that keeps `one` from ever
@@ -416,12 +461,8 @@ BEGIN
 
   UPDATE @extschema@.policy AS p SET stage = 'draining'
   WHERE p.route = one.route AND p.subject = one.subject AND p.stage = 'active';
-  -- A clock that stepped back moves no switch before an earlier one (A3).
   UPDATE @extschema@.policy AS p
-  SET stage = 'active',
-      active_at = greatest(@extschema@.ledger_clock(),
-        (SELECT l.active_at FROM @extschema@.policy AS l WHERE l.route = one.route
-         ORDER BY l.active_at DESC NULLS LAST, l.generation DESC LIMIT 1))
+  SET stage = 'active', active_at = @extschema@.policy_instant(one.route)
   WHERE p.generation = one.generation;
 END;
 $$;
@@ -489,12 +530,6 @@ BEGIN
       DETAIL = 'publish_policy takes a policy document and whether to activate it.',
       HINT = 'Leave activate out to activate at once.';
   END IF;
-  IF jsonb_typeof(document) <> 'object' THEN
-    RAISE EXCEPTION USING
-      ERRCODE = 'LL203', MESSAGE = 'document must be a JSON object',
-      DETAIL = format('It is of the JSON type %s.', jsonb_typeof(document)),
-      HINT = 'Give one admissionBudget.v1 document.';
-  END IF;
   parsed := @extschema@.policy_read(document);
 
   LOCK TABLE @extschema@.policy IN SHARE ROW EXCLUSIVE MODE;
@@ -534,21 +569,7 @@ AS $$
 DECLARE
   one @extschema@.policy;
 BEGIN
-  IF generation IS NULL THEN
-    RAISE EXCEPTION USING
-      ERRCODE = 'LL101', MESSAGE = 'generation must not be null',
-      DETAIL = 'activate_policy takes the generation of one published policy.',
-      HINT = 'Give the generation that publish_policy returned.';
-  END IF;
-
-  LOCK TABLE @extschema@.policy IN SHARE ROW EXCLUSIVE MODE;
-  SELECT p.* INTO one FROM @extschema@.policy AS p WHERE p.generation = activate_policy.generation;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION USING
-      ERRCODE = 'LL206', MESSAGE = format('generation %s does not exist', generation),
-      DETAIL = 'No policy was published under it.',
-      HINT = 'Give the generation that publish_policy returned.';
-  END IF;
+  one := @extschema@.policy_lock(generation, 'activate_policy');
   PERFORM @extschema@.policy_activate(one);
 
   SELECT p.stage, true, p.active_at INTO stage, already_published, active_at
@@ -615,10 +636,11 @@ BEGIN
   frozen := OLD;
   frozen.stage := NEW.stage;
   frozen.active_at := NEW.active_at;
+  frozen.retired_at := NEW.retired_at;
   IF NOT frozen *= NEW THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL902', MESSAGE = format('the policy of generation %s is frozen', OLD.generation),
-      DETAIL = 'Only stage and active_at of a published policy change.',
+      DETAIL = 'Only stage, active_at and retired_at of a published policy change.',
       HINT = 'Publish the change as a new generation.';
   END IF;
 
@@ -629,10 +651,12 @@ BEGIN
       DETAIL = format('It would go from %s to %s.', OLD.stage, NEW.stage),
       HINT = 'Stages move published, active, draining, retired, one step at a time.';
   END IF;
-  IF OLD.stage <> 'published' AND NEW.active_at IS DISTINCT FROM OLD.active_at THEN
+  IF OLD.stage <> 'published' AND NEW.active_at IS DISTINCT FROM OLD.active_at
+     OR OLD.stage = 'retired' AND NEW.retired_at IS DISTINCT FROM OLD.retired_at THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL902', MESSAGE = format('the switch instant of generation %s is fixed', OLD.generation),
-      DETAIL = 'Pairs may have moved at its active_at.',
+      DETAIL = format('Pairs may have moved at its %s.',
+        CASE WHEN NEW.active_at IS DISTINCT FROM OLD.active_at THEN 'active_at' ELSE 'retired_at' END),
       HINT = 'Publish a new generation to switch again.';
   END IF;
   RETURN NEW;

@@ -23,6 +23,7 @@ CREATE TABLE reservation (
   excess_epoch      timestamptz,
   receipt_digest    bytea,
   receipt_source    text        COLLATE "C",
+  progress_units    bigint      NOT NULL DEFAULT 0,       -- used so far, as reported (D10)
 
   PRIMARY KEY (subject, reservation_id),
 
@@ -30,6 +31,7 @@ CREATE TABLE reservation (
     'SETTLED', 'SETTLED_WITH_DEBT', 'RELEASED', 'EXPIRED')),
   CONSTRAINT digest_length CHECK (octet_length(request_digest) = 32),
   CONSTRAINT reserved_units_sign CHECK (reserved_units >= 0),
+  CONSTRAINT progress_units_sign CHECK (progress_units >= 0),
   CONSTRAINT actual_when_settled CHECK (
     (actual_units IS NOT NULL) = (state IN ('SETTLED', 'SETTLED_WITH_DEBT')) AND actual_units >= 0),
   CONSTRAINT operation_when_started CHECK (
@@ -56,13 +58,47 @@ CREATE INDEX reservation_unknown  ON reservation (unknown_at) WHERE state = 'USA
 CREATE INDEX reservation_pair_due ON reservation (subject, route, expires_at)
   WHERE state IN ('RESERVED', 'EXPIRING');
 
--- What an operation id is bound to: one thing per subject, whoever asks first (D5, D12).
+-- What an operation id is bound to: one thing per subject, whoever asks first.
+-- Either a reservation (D5), or usage that was never reserved (D12).
 CREATE TABLE operation (
   subject        text        COLLATE "C" NOT NULL,
   operation_id   text        COLLATE "C" NOT NULL,
-  reservation_id text        COLLATE "C" NOT NULL,
+  reservation_id text        COLLATE "C",
   bound_at       timestamptz NOT NULL,
-  PRIMARY KEY (subject, operation_id)
+  usage_units    bigint,                               -- what ran, and the budget that bore it:
+  route          text        COLLATE "C",
+  generation     bigint,
+  epoch          timestamptz,
+  PRIMARY KEY (subject, operation_id),
+  CONSTRAINT reservation_or_usage CHECK (
+    CASE WHEN reservation_id IS NOT NULL
+      THEN usage_units IS NULL AND route IS NULL AND generation IS NULL AND epoch IS NULL
+      ELSE usage_units >= 0 AND route IS NOT NULL AND generation IS NOT NULL AND epoch IS NOT NULL
+    END)
+);
+
+-- Extensions that took effect, by the id that the caller chose (D13).
+CREATE TABLE extension (
+  subject        text        COLLATE "C" NOT NULL,
+  reservation_id text        COLLATE "C" NOT NULL,
+  extension_id   text        COLLATE "C" NOT NULL,
+  units          bigint      NOT NULL CHECK (units >= 0),
+  expires_at     timestamptz,                          -- as asked for; NULL: as it was
+  extended_at    timestamptz NOT NULL,
+  PRIMARY KEY (subject, reservation_id, extension_id)
+);
+
+-- Units that operators granted, by the id that they chose (E3).
+CREATE TABLE capacity_grant (
+  subject       text        COLLATE "C" NOT NULL,
+  route         text        COLLATE "C" NOT NULL,
+  grant_id      text        COLLATE "C" NOT NULL,
+  units         bigint      NOT NULL CHECK (units >= 1),
+  granted_units bigint      NOT NULL CHECK (granted_units BETWEEN 0 AND units),
+  granted_at    timestamptz NOT NULL,
+  actor         text        NOT NULL,
+  reason        text        NOT NULL,
+  PRIMARY KEY (subject, route, grant_id)
 );
 
 -- What operators did, and why (D8).
@@ -78,4 +114,6 @@ CREATE TABLE operator_action (
 
 SELECT pg_catalog.pg_extension_config_dump('reservation', '');
 SELECT pg_catalog.pg_extension_config_dump('operation', '');
+SELECT pg_catalog.pg_extension_config_dump('extension', '');
+SELECT pg_catalog.pg_extension_config_dump('capacity_grant', '');
 SELECT pg_catalog.pg_extension_config_dump('operator_action', '');

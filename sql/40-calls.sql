@@ -35,6 +35,25 @@ CREATE FUNCTION report_usage_unknown(
 ) LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'limitledger_report_usage_unknown';
 
+CREATE FUNCTION report_progress(
+  subject text, reservation_id text, operation_id text, units bigint,
+@receipt@
+) LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_report_progress';
+
+CREATE FUNCTION extend_reservation(
+  subject text, reservation_id text, extension_id text,
+  units bigint DEFAULT 0, until timestamptz DEFAULT NULL,
+@receipt@
+) LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_extend_reservation';
+
+CREATE FUNCTION record_usage(
+  subject text, route text, operation_id text, units bigint,
+@receipt@
+) LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_record_usage';
+
 CREATE FUNCTION get_reservation(
   subject text, reservation_id text,
 @receipt@
@@ -55,6 +74,7 @@ CREATE FUNCTION reserve_capacity_batch(
   regions text[] DEFAULT NULL, estimator_digests bytea[] DEFAULT NULL,
   deadlines timestamptz[] DEFAULT NULL, priorities integer[] DEFAULT NULL,
   start_operations text[] DEFAULT NULL,
+  require_all boolean DEFAULT false, -- several limits in one decision: all or nothing
   OUT element integer,               -- from 1
 @receipt@
 ) RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE
@@ -95,7 +115,7 @@ CREATE FUNCTION get_budget(
   OUT debt bigint,                   -- of the pair, over all its budgets
   OUT outstanding bigint,            -- reserved over all its budgets
   OUT due_units bigint,              -- held by RESERVED rows that are due: the next reserve that needs them ends them
-  OUT admission text,                -- open, suspended (debt), frozen, draining
+  OUT admission text,                -- open, suspended (debt), frozen, draining, no_policy
   OUT frozen_reason text,
   OUT reset_at timestamptz,
   OUT ledger_at timestamptz
@@ -112,6 +132,21 @@ CREATE FUNCTION repay_debt(
   OUT ledger_at timestamptz
 ) LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'limitledger_repay_debt';
+
+CREATE FUNCTION grant_capacity(
+  subject text, route text, grant_id text, units bigint, reason text,
+  OUT outcome text, OUT dimension text, OUT replayed boolean,
+  OUT granted_units bigint,          -- that found room: debt, deficit, available up to the cap
+  OUT debt bigint, OUT available bigint, OUT admission text, OUT ledger_at timestamptz
+) LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_grant_capacity';
+
+CREATE FUNCTION freeze(
+  subject text, route text, reason text,
+  OUT outcome text, OUT dimension text,
+  OUT debt bigint, OUT available bigint, OUT admission text, OUT ledger_at timestamptz
+) LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_freeze';
 
 CREATE FUNCTION unfreeze(
   subject text, route text, reason text,

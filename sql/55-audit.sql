@@ -6,7 +6,7 @@ SELECT p.generation, p.subject, p.route, p.stage, p.region, p.unit, p.refill_kin
        coalesce(p.epoch_length::text, p.epoch_calendar || ' in ' || p.epoch_time_zone) AS epoch,
        p.largest_reservation, p.largest_outstanding, p.hold_ttl, p.execution_ttl,
        p.hard_execution_limit, p.maximum_overdraft, p.priority, p.weight, p.fairness_budget,
-       p.emergency_mode, p.retention, p.published_at, p.active_at, p.document
+       p.emergency_mode, p.retention, p.published_at, p.active_at, p.retired_at, p.document
 FROM policy p;
 
 -- As stored: refill that is due is counted in by get_budget(), and written by the next call.
@@ -29,12 +29,22 @@ FROM closed_budget b;
 
 CREATE VIEW reservations AS
 SELECT r.subject, r.reservation_id, r.route, r.generation, r.epoch, r.state,
-       r.reserved_units, r.actual_units, r.operation_id, r.priority, r.expires_at,
+       r.reserved_units, r.progress_units, r.actual_units, r.operation_id, r.priority, r.expires_at,
        'sha256:' || encode(r.request_digest, 'hex') AS request_digest,
        r.asked_units, r.reserved_at, r.started_at, r.unknown_at, r.ended_at,
        r.excess_units, r.excess_generation, r.excess_epoch,
        'sha256:' || encode(r.receipt_digest, 'hex') AS receipt_digest, r.receipt_source
 FROM reservation r;
+
+-- Usage that was never reserved, and units that operators granted.
+CREATE VIEW unreserved_usage AS
+SELECT o.bound_at AS recorded_at, o.subject, o.route, o.operation_id, o.usage_units,
+       o.generation, o.epoch
+FROM operation o WHERE o.usage_units IS NOT NULL;
+
+CREATE VIEW capacity_grants AS
+SELECT g.granted_at, g.actor, g.subject, g.route, g.grant_id, g.units, g.granted_units, g.reason
+FROM capacity_grant g;
 
 CREATE VIEW operator_actions AS
 SELECT a.acted_at, a.actor, a.action, a.subject, a.route, a.reason
@@ -64,6 +74,10 @@ excess AS (
   SELECT r.subject, r.route, r.excess_generation AS generation, r.excess_epoch AS epoch,
          sum(r.excess_units) AS spent
   FROM reservation r WHERE r.excess_units > 0
+  GROUP BY 1, 2, 3, 4),
+unreserved AS (
+  SELECT o.subject, o.route, o.generation, o.epoch, sum(o.usage_units) AS spent
+  FROM operation o WHERE o.usage_units IS NOT NULL
   GROUP BY 1, 2, 3, 4),
 -- what the closed budgets of a pair add up to
 older AS (
@@ -106,15 +120,17 @@ WHERE b.reserved <> coalesce(h.reserved, 0)
 UNION ALL
 SELECT 'C2', b.subject, b.route, b.generation, b.epoch,
        format('spent is %s, its settlements say %s', b.spent,
-              coalesce(h.spent, 0) + coalesce(x.spent, 0) + b.purged_spent::numeric)
+              coalesce(h.spent, 0) + coalesce(x.spent, 0) + coalesce(u.spent, 0) + b.purged_spent)
 FROM budgets b LEFT JOIN held h USING (subject, route, generation, epoch)
                LEFT JOIN excess x USING (subject, route, generation, epoch)
-WHERE b.spent <> coalesce(h.spent, 0) + coalesce(x.spent, 0) + b.purged_spent::numeric
+               LEFT JOIN unreserved u USING (subject, route, generation, epoch)
+WHERE b.spent <> coalesce(h.spent, 0) + coalesce(x.spent, 0) + coalesce(u.spent, 0) + b.purged_spent
 
 UNION ALL
 SELECT 'C2', h.subject, h.route, h.generation, h.epoch, 'reservations without their budget'
 FROM (SELECT subject, route, generation, epoch FROM held
-      UNION SELECT subject, route, generation, epoch FROM excess) h
+      UNION SELECT subject, route, generation, epoch FROM excess
+      UNION SELECT subject, route, generation, epoch FROM unreserved) h
 WHERE NOT EXISTS (SELECT FROM budgets b WHERE (b.subject, b.route, b.generation, b.epoch)
                                             = (h.subject, h.route, h.generation, h.epoch))
 
@@ -183,5 +199,5 @@ SELECT 'D5', o.subject, NULL, NULL, NULL,
        format('operation %L is bound to reservation %L, which is not bound to it',
               o.operation_id, o.reservation_id)
 FROM operation o LEFT JOIN reservation r USING (subject, reservation_id)
-WHERE r.operation_id IS DISTINCT FROM o.operation_id
+WHERE o.reservation_id IS NOT NULL AND r.operation_id IS DISTINCT FROM o.operation_id
 $$;

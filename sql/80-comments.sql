@@ -18,7 +18,7 @@ Errors: LL101, LL102, LL103, LL104 for a bad argument; LL107 on overflow; 25006 
 COMMENT ON FUNCTION reserve_capacity_batch IS
 $$Admits many requests in their order, each pair locked once; one receipt per element (J2, D2, D3).
 
-Parallel arrays of one length, 0 to 100000 elements; an optional array may be NULL as a whole or element by element. A refusal or conflict answers its own element and leaves the others alone.
+Parallel arrays of one length, 0 to 100000 elements; an optional array may be NULL as a whole or element by element. A refusal or conflict answers its own element and leaves the others alone. require_all makes one decision of them: all are admitted, or nothing is written, and those that would have been admitted are REFUSED require_all with the longest wait.
 
 Errors, for the whole batch: those of reserve_capacity, naming the element; LL105 for arrays that do not match.$$;
 
@@ -39,7 +39,7 @@ $$Spends what an operation really used and gives the difference back, once (D6, 
 
 actual: units, 0 or more; NULL is an error, never zero. receipt_digest: of the executor's own receipt, kept and compared. source: executor, reconciler or operator, who vouches for the figure.
 
-The same operation, actual and receipt_digest again get the same receipt; others are a CONFLICT that shows what is stored. Above the reservation the excess takes what is available, and the rest is debt (SETTLED_WITH_DEBT), which stops admission. Debt above maximumOverdraft, or an actual above hardExecutionLimit, freezes the pair; it is booked all the same.
+The same operation, actual and receipt_digest again get the same receipt; others are a CONFLICT that shows what is stored. Less than the reported progress is REFUSED progress from the operator, and taken from the others. Above the reservation the excess takes what is available, and the rest is debt (SETTLED_WITH_DEBT), which stops admission. Debt above maximumOverdraft, or an actual above hardExecutionLimit, freezes the pair; it is booked all the same.
 
 Errors: LL301 if the reservation was never started, and nothing is booked; LL101, LL102, LL103, LL104, LL106 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
 
@@ -63,6 +63,25 @@ $$Says that nobody knows what an execution used: STARTED becomes USAGE_UNKNOWN, 
 
 Only settle_usage with the bound operation ends it. operation_id must be the bound one, else CONFLICT. Past the execution deadline maintain() says the same. Errors: LL101, LL102; 25006 in a read-only transaction.$$;
 
+COMMENT ON FUNCTION report_progress IS
+$$Records what an execution has used so far: the figure never falls, and no balance moves (D10).
+
+units: in sum since the start, 0 or more; it may exceed what is reserved. A figure that is no higher than the stored one changes nothing and is replayed. operation_id must be the bound one, else CONFLICT. Taken from STARTED and USAGE_UNKNOWN alike; settle_usage with the source operator can't go below it. Errors: LL101, LL102, LL103; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION extend_reservation IS
+$$Gives a reservation that has not run out more units, a later deadline, or both, decided like a new reserve (D13).
+
+extension_id: 1 to 256 bytes, the idempotency key within the reservation. units: added to what is reserved, 0 or more, while its budget is the head. until: no later than the holdTtl, or once started the executionTtl, of its own generation from now; NULL, or an instant before the present deadline, leaves that as it is. The same extension again is replayed, whatever has become of the reservation; other units or another deadline under its id are a CONFLICT. A refusal stores nothing.
+
+Errors: LL106 if there is nothing to extend; LL101, LL102, LL103 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION record_usage IS
+$$Books usage that was never reserved, once per operation: what is available is spent, the rest is debt (D12).
+
+operation_id: 1 to 256 bytes, unique within the subject. units: 0 or more. All of it is booked, on a frozen, indebted or draining pair as well; debt above maximumOverdraft, or units above hardExecutionLimit, freeze the pair. The same operation, route and units again are replayed; others are a CONFLICT that shows what is stored. An operation that is bound to a reservation is a CONFLICT: settle that. The receipt has no state, since there is no reservation.
+
+Errors: LL101, LL102, LL103 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
+
 COMMENT ON FUNCTION get_reservation IS
 $$Reads the receipt that is committed under an id, or UNKNOWN; writes nothing and locks nothing (D11).
 
@@ -80,12 +99,22 @@ Errors: LL101, LL102, LL104; 25006 in a read-only transaction.$$;
 COMMENT ON FUNCTION get_budget IS
 $$Shows a pair as of now: refill and epochs that are due are counted in, nothing is written or locked (C1, C4).
 
-All quantities are units. generation to deficit describe the head; debt and outstanding are sums over all budgets of the pair. admission is open, suspended (debt), frozen or draining. A pair that no call has met yet shows what its first one would find; without a policy there is no row. Errors: LL101, LL102.$$;
+All quantities are units. generation to deficit describe the head; debt and outstanding are sums over all budgets of the pair. admission is open, suspended (debt), frozen, draining or no_policy (retired). A pair that no call has met yet shows what its first one would find; without a policy there is no row. Errors: LL101, LL102.$$;
 
 COMMENT ON FUNCTION repay_debt IS
 $$Lets the refill that is due pay the debt of a pair, and stores it (E2, E3).
 
 The next reserve does the same, so this is for those who do not want to wait for one. repaid_units and debt are units; repeated, it pays nothing twice. UNKNOWN: no call has met the pair yet. Errors: LL101, LL102; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION grant_capacity IS
+$$Mints units for a pair, once per grant id, and records who did it and why: for debt first, then a deficit, then available up to the cap (E3).
+
+grant_id: 1 to 256 bytes, the idempotency key within the pair. units: 1 or more. reason: 1 to 256 bytes, kept in capacity_grants. granted_units is what found room; the rest is not granted, and a repeat does not try again. The same grant_id with other units is a CONFLICT. A frozen pair stays frozen. REFUSED no_policy: no policy covers the pair. Errors: LL101, LL102, LL103, LL106; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION freeze IS
+$$Stops admission for a pair until unfreeze, and records who did it and why; settlement goes on (D8).
+
+reason: 1 to 256 bytes, kept in operator_actions and shown by get_budget. What is held can be started, settled and released. A pair that no call has met is opened for it. On a pair that is frozen it changes and records nothing. REFUSED no_policy: no policy covers the pair. Errors: LL101, LL102, LL106; 25006 in a read-only transaction.$$;
 
 COMMENT ON FUNCTION unfreeze IS
 $$Opens a frozen pair again, once its debt is zero, and records who did it and why (D8).
@@ -149,13 +178,19 @@ $$Proves the rules over the whole database in one snapshot: a row for each discr
 rule names the rule that does not hold, detail the figures. Runs with the owner's rights, takes no lock that a call would wait for, and reads every budget and reservation once.$$;
 
 COMMENT ON VIEW policies IS
-'Every published generation, with its stage (published, active, draining, retired), its switch instant and its document as published (B1, B4).';
+'Every published generation, with its stage (published, active, draining, retired), its switch instant, that of its retirement and its document as published (B1, B4).';
 
 COMMENT ON VIEW budgets IS
 'Every budget, as stored: the head of each pair and those that it closed, each with the equation opening + minted + overdraft_issued = available + reserved + spent + retired_for_emergency + overdraft_repaid, in units (C1); refill that is due is shown by get_budget().';
 
 COMMENT ON VIEW reservations IS
 'Every reservation, as stored, one limitReservation.v1 per row (D1); route, generation and epoch are NULL in a fence (D11).';
+
+COMMENT ON VIEW unreserved_usage IS
+'Usage that was never reserved, as record_usage booked it, with the budget that bore it (D12).';
+
+COMMENT ON VIEW capacity_grants IS
+'Units that operators granted to a pair, when and why: asked for and granted (E3).';
 
 COMMENT ON VIEW operator_actions IS
 'What operators did to a pair, when and why (D8).';

@@ -26,7 +26,7 @@
 	X(POLICY_UNKNOWN_FIELD, '2', '0', '2', "the policy document has a field that admissionBudget.v1 does not know") \
 	X(POLICY_FIELD, '2', '0', '3', "a field of the policy document has a value that is not allowed") \
 	X(POLICY_GENERATION, '2', '0', '4', "policyGeneration is not the generation that the document gets") \
-	X(POLICY_ORDER, '2', '0', '5', "a newer generation has already taken over") \
+	X(POLICY_ORDER, '2', '0', '5', "the stage of the generation, or a newer one, does not allow it") \
 	X(POLICY_ABSENT, '2', '0', '6', "there is no such generation") \
 	X(NOT_STARTED, '3', '0', '1', "settle_usage on a reservation that was not started") \
 	X(PREPARE, '3', '0', '2', "PREPARE TRANSACTION after a call that wrote") \

@@ -19,7 +19,7 @@
 #include "utils/lsyscache.h"
 
 #define LL_TEXT_BYTES	256
-#define LL_REASON_BYTES	1000
+#define LL_REASON_BYTES	256
 #define LL_DIGEST_BYTES	32
 #define LL_DIGEST_PREFIX "sha256:"
 
@@ -211,6 +211,14 @@ ll_arg_optional_time(LLArg arg)
 		return LL_NO_TIME;
 	/* -infinity is a deadline that has passed, not a missing one */
 	return Max(DatumGetTimestampTz(arg.value), LL_NO_TIME + 1);
+}
+
+/* ll_arg_flag takes a yes or no. */
+bool
+ll_arg_flag(LLArg arg)
+{
+	not_null(arg);
+	return DatumGetBool(arg.value);
 }
 
 /* ll_arg_batch_limit takes the size of a bounded batch. */

@@ -45,6 +45,7 @@ extern int64 ll_arg_units(LLArg arg, int64 least);
 extern Datum ll_arg_digest(LLArg arg);
 extern Datum ll_arg_optional_digest(LLArg arg);
 extern TimestampTz ll_arg_optional_time(LLArg arg);
+extern bool ll_arg_flag(LLArg arg);
 extern int32 ll_arg_batch_limit(LLArg arg);
 
 #endif							/* LL_API_ARGS_H */

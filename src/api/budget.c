@@ -15,7 +15,9 @@
 
 PG_FUNCTION_INFO_V1(limitledger_get_budget);
 PG_FUNCTION_INFO_V1(limitledger_repay_debt);
+PG_FUNCTION_INFO_V1(limitledger_freeze);
 PG_FUNCTION_INFO_V1(limitledger_unfreeze);
+PG_FUNCTION_INFO_V1(limitledger_grant_capacity);
 PG_FUNCTION_INFO_V1(limitledger_claim_expiring);
 PG_FUNCTION_INFO_V1(limitledger_finish_expiring);
 PG_FUNCTION_INFO_V1(limitledger_expire_reservations);
@@ -28,6 +30,8 @@ typedef struct Call
 	Datum		subject;
 	Datum		route;
 	Datum		reason;
+	Datum		grant_id;
+	LLUnits		units;
 	LLBudgetAnswer answer;
 	int32		limit;
 	LLExpiry	expiry;
@@ -107,7 +111,7 @@ run_repay_debt(void *arg)
 	ll_repay_debt(call->subject, call->route, &call->answer);
 }
 
-/* the outcome of repay_debt and unfreeze; the rest is NULL if there is no such pair */
+/* the outcome of a call about a pair; the rest is NULL if there is no such pair */
 static void
 answer_outcome(const LLBudgetAnswer *answer, Datum *values, bool *nulls, int columns)
 {
@@ -143,6 +147,14 @@ limitledger_repay_debt(PG_FUNCTION_ARGS)
 }
 
 static void
+run_freeze(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_freeze_pair(call->subject, call->route, call->reason, &call->answer);
+}
+
+static void
 run_unfreeze(void *arg)
 {
 	Call	   *call = arg;
@@ -150,20 +162,20 @@ run_unfreeze(void *arg)
 	ll_unfreeze_pair(call->subject, call->route, call->reason, &call->answer);
 }
 
-/* limitledger_unfreeze opens a frozen pair, for a recorded reason (D8). */
-Datum
-limitledger_unfreeze(PG_FUNCTION_ARGS)
+/* what freeze and unfreeze take and answer alike */
+static Datum
+answer_freezing(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
 {
 	Call		call = {0};
 	const LLPairWork *work = &call.answer.work;
 	Datum		values[6] = {0};
 	bool		nulls[6] = {false};
 
-	ll_answer_writes("unfreeze()");
+	ll_answer_writes(name);
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.route = ll_arg_text(ll_arg(fcinfo, 1, "route"));
 	call.reason = ll_arg_reason(ll_arg(fcinfo, 2, "reason"));
-	ll_run(fcinfo->flinfo->fn_oid, run_unfreeze, &call);
+	ll_run(fcinfo->flinfo->fn_oid, script, &call);
 	answer_outcome(&call.answer, values, nulls, 6);
 	if (call.answer.found)
 	{
@@ -171,6 +183,58 @@ limitledger_unfreeze(PG_FUNCTION_ARGS)
 		values[3] = Int64GetDatum(work->head.pair.head.available);
 		values[4] = CStringGetTextDatum(ll_admission_name(work));
 		values[5] = TimestampTzGetDatum(work->clock);
+	}
+	return ll_answer_row(fcinfo, values, nulls);
+}
+
+/* limitledger_freeze stops a pair's admission, for a recorded reason (D8). */
+Datum
+limitledger_freeze(PG_FUNCTION_ARGS)
+{
+	return answer_freezing(fcinfo, "freeze()", run_freeze);
+}
+
+/* limitledger_unfreeze opens a frozen pair, for a recorded reason (D8). */
+Datum
+limitledger_unfreeze(PG_FUNCTION_ARGS)
+{
+	return answer_freezing(fcinfo, "unfreeze()", run_unfreeze);
+}
+
+static void
+run_grant(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_grant_capacity(call->subject, call->route, call->grant_id, call->units, call->reason,
+					  &call->answer);
+}
+
+/* limitledger_grant_capacity mints units, at least 1, once per grant id (E3). */
+Datum
+limitledger_grant_capacity(PG_FUNCTION_ARGS)
+{
+	Call		call = {0};
+	const LLPairWork *work = &call.answer.work;
+	Datum		values[8] = {0};
+	bool		nulls[8] = {false};
+
+	ll_answer_writes("grant_capacity()");
+	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	call.route = ll_arg_text(ll_arg(fcinfo, 1, "route"));
+	call.grant_id = ll_arg_text(ll_arg(fcinfo, 2, "grant_id"));
+	call.units = ll_arg_units(ll_arg(fcinfo, 3, "units"), 1);
+	call.reason = ll_arg_reason(ll_arg(fcinfo, 4, "reason"));
+	ll_run(fcinfo->flinfo->fn_oid, run_grant, &call);
+	answer_outcome(&call.answer, values, nulls, 8);
+	if (call.answer.found)
+	{
+		values[2] = BoolGetDatum(call.answer.verdict.replayed);
+		values[3] = Int64GetDatum(call.answer.granted_units);
+		values[4] = Int64GetDatum(ll_pair_debt(&work->head.pair));
+		values[5] = Int64GetDatum(work->head.pair.head.available);
+		values[6] = CStringGetTextDatum(ll_admission_name(work));
+		values[7] = TimestampTzGetDatum(work->clock);
 	}
 	return ll_answer_row(fcinfo, values, nulls);
 }

@@ -19,6 +19,9 @@ PG_FUNCTION_INFO_V1(limitledger_settle_usage_batch);
 PG_FUNCTION_INFO_V1(limitledger_release_reservation);
 PG_FUNCTION_INFO_V1(limitledger_release_reservation_batch);
 PG_FUNCTION_INFO_V1(limitledger_report_usage_unknown);
+PG_FUNCTION_INFO_V1(limitledger_report_progress);
+PG_FUNCTION_INFO_V1(limitledger_extend_reservation);
+PG_FUNCTION_INFO_V1(limitledger_record_usage);
 PG_FUNCTION_INFO_V1(limitledger_get_reservation);
 PG_FUNCTION_INFO_V1(limitledger_resolve_reservation);
 
@@ -30,7 +33,10 @@ typedef struct Call
 	LLReceipt  *receipts;
 	Datum		subject;
 	Datum		id;
-	Datum		other;			/* operation or digest */
+	Datum		other;			/* route, operation, extension or digest */
+	LLUnits		units;
+	LLExtensionRow extension;
+	bool		require_all;
 } Call;
 
 static Call
@@ -42,6 +48,14 @@ call_of(void *elements, int count)
 	call.count = count;
 	call.receipts = palloc(sizeof(LLReceipt) * Max(count, 1));
 	return call;
+}
+
+/* run_writer runs a script that may write; its answer is durable with the commit. */
+static void
+run_writer(FunctionCallInfo fcinfo, void (*script) (void *arg), Call *call)
+{
+	ll_run(fcinfo->flinfo->fn_oid, script, call);
+	ll_confirm(call->receipts, call->count);
 }
 
 /* ---- reserve ------------------------------------------------------------ */
@@ -83,7 +97,7 @@ run_reserve(void *arg)
 {
 	Call	   *call = arg;
 
-	ll_reserve(call->elements, call->count, call->receipts);
+	ll_reserve(call->elements, call->count, call->require_all, call->receipts);
 }
 
 /*
@@ -101,7 +115,7 @@ limitledger_reserve_capacity(PG_FUNCTION_ARGS)
 	for (int i = 0; i < RESERVE_ARGS; i++)
 		arg[i] = ll_arg(fcinfo, i, reserve_names[i]);
 	check_reserve(&element, arg);
-	ll_run(fcinfo->flinfo->fn_oid, run_reserve, &call);
+	run_writer(fcinfo, run_reserve, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -130,7 +144,8 @@ limitledger_reserve_capacity_batch(PG_FUNCTION_ARGS)
 		check_reserve(&elements[e], arg);
 	}
 	call = call_of(elements, count);
-	ll_run(fcinfo->flinfo->fn_oid, run_reserve, &call);
+	call.require_all = ll_arg_flag(ll_arg(fcinfo, RESERVE_ARGS, "require_all"));
+	run_writer(fcinfo, run_reserve, &call);
 	return ll_answer_receipts(fcinfo, call.receipts, count);
 }
 
@@ -155,7 +170,7 @@ limitledger_start_reservation(PG_FUNCTION_ARGS)
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	element.operation = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
-	ll_run(fcinfo->flinfo->fn_oid, run_start, &call);
+	run_writer(fcinfo, run_start, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -176,7 +191,7 @@ limitledger_start_reservation_batch(PG_FUNCTION_ARGS)
 		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
 		elements[i].operation = ll_arg_text(ll_array_arg(&operations, i));
 	}
-	ll_run(fcinfo->flinfo->fn_oid, run_start, &call);
+	run_writer(fcinfo, run_start, &call);
 	return ll_answer_receipts(fcinfo, call.receipts, count);
 }
 
@@ -190,6 +205,13 @@ run_settle(void *arg)
 	ll_settle_or_release(call->elements, call->count, call->receipts);
 }
 
+static bool
+text_is(Datum text, const char *word)
+{
+	return VARSIZE_ANY_EXHDR(DatumGetPointer(text)) == strlen(word) &&
+		memcmp(VARDATA_ANY(DatumGetPointer(text)), word, strlen(word)) == 0;
+}
+
 /* who vouches for the figures (D6, D10) */
 static Datum
 check_source(LLArg arg)
@@ -197,10 +219,9 @@ check_source(LLArg arg)
 	static const char *const sources[] = {"executor", "reconciler", "operator"};
 	Datum		source = arg.null ? CStringGetTextDatum(sources[0])
 		: PointerGetDatum(PG_DETOAST_DATUM_PACKED(arg.value));
-	char	   *word = TextDatumGetCString(source);
 
 	for (int i = 0; i < (int) lengthof(sources); i++)
-		if (strcmp(word, sources[i]) == 0)
+		if (text_is(source, sources[i]))
 			return source;
 	ereport(ERROR,
 			(errcode(LL_ERRCODE_OTHER_ARGUMENT),
@@ -219,6 +240,7 @@ check_settle(LLSettleElement *e, LLArg subject, LLArg id, LLArg operation,
 	e->actual = ll_arg_units(actual, 0);
 	e->receipt_digest = ll_arg_optional_digest(digest);
 	e->source = check_source(source);
+	e->attested = text_is(e->source, "operator");
 }
 
 /*
@@ -236,7 +258,7 @@ limitledger_settle_usage(PG_FUNCTION_ARGS)
 	check_settle(&element, ll_arg(fcinfo, 0, "subject"), ll_arg(fcinfo, 1, "reservation_id"),
 				 ll_arg(fcinfo, 2, "operation_id"), ll_arg(fcinfo, 3, "actual"),
 				 ll_arg(fcinfo, 4, "receipt_digest"), ll_arg(fcinfo, 5, "source"));
-	ll_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	run_writer(fcinfo, run_settle, &call);
 	if (call.receipts->verdict.dimension == LL_DIM_NOT_STARTED)
 		ereport(ERROR,
 				(errcode(LL_ERRCODE_NOT_STARTED),
@@ -265,7 +287,7 @@ limitledger_settle_usage_batch(PG_FUNCTION_ARGS)
 		check_settle(&elements[i], ll_array_arg(&subjects, i), ll_array_arg(&ids, i),
 					 ll_array_arg(&operations, i), ll_array_arg(&actuals, i),
 					 ll_array_arg(&digests, i), ll_array_arg(&sources, i));
-	ll_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	run_writer(fcinfo, run_settle, &call);
 	return ll_answer_receipts(fcinfo, call.receipts, count);
 }
 
@@ -280,7 +302,7 @@ limitledger_release_reservation(PG_FUNCTION_ARGS)
 	element.release = true;
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
-	ll_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	run_writer(fcinfo, run_settle, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -300,7 +322,7 @@ limitledger_release_reservation_batch(PG_FUNCTION_ARGS)
 		elements[i].subject = ll_arg_subject(ll_array_arg(&subjects, i));
 		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
 	}
-	ll_run(fcinfo->flinfo->fn_oid, run_settle, &call);
+	run_writer(fcinfo, run_settle, &call);
 	return ll_answer_receipts(fcinfo, call.receipts, count);
 }
 
@@ -340,7 +362,7 @@ limitledger_report_usage_unknown(PG_FUNCTION_ARGS)
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
-	ll_run(fcinfo->flinfo->fn_oid, run_unknown, &call);
+	run_writer(fcinfo, run_unknown, &call);
 	return ll_answer_receipt(call.receipts);
 }
 
@@ -366,6 +388,87 @@ limitledger_resolve_reservation(PG_FUNCTION_ARGS)
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_digest(ll_arg(fcinfo, 2, "digest"));
-	ll_run(fcinfo->flinfo->fn_oid, run_resolve, &call);
+	run_writer(fcinfo, run_resolve, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+/* ---- long work, and work that nobody reserved --------------------------- */
+
+static void
+run_progress(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_report_usage_progress(call->subject, call->id, call->other, call->units, call->receipts);
+}
+
+static void
+run_extend(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_extend_reservation(call->subject, call->id, call->other, &call->extension, call->receipts);
+}
+
+static void
+run_record(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_record_unreserved(call->subject, call->other, call->id, call->units, call->receipts);
+}
+
+/* limitledger_report_progress records units used so far, at least 0; never falling (D10). */
+Datum
+limitledger_report_progress(PG_FUNCTION_ARGS)
+{
+	Call		call = call_of(NULL, 1);
+
+	ll_answer_writes("report_progress()");
+	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
+	call.other = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
+	call.units = ll_arg_units(ll_arg(fcinfo, 3, "units"), 0);
+	run_writer(fcinfo, run_progress, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+/*
+ * limitledger_extend_reservation gives more units, at least 0, or a later
+ * deadline, or both (D13).
+ */
+Datum
+limitledger_extend_reservation(PG_FUNCTION_ARGS)
+{
+	Call		call = call_of(NULL, 1);
+
+	ll_answer_writes("extend_reservation()");
+	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
+	call.other = ll_arg_text(ll_arg(fcinfo, 2, "extension_id"));
+	call.extension.units = ll_arg_units(ll_arg(fcinfo, 3, "units"), 0);
+	call.extension.expires_at = ll_arg_optional_time(ll_arg(fcinfo, 4, "until"));
+	if (call.extension.units == 0 && call.extension.expires_at == LL_NO_TIME)
+		ereport(ERROR,
+				(errcode(LL_ERRCODE_OTHER_ARGUMENT),
+				 errmsg("units or until must say what to extend"),
+				 errdetail("There are 0 units and no later deadline."),
+				 errhint("Pass more units, a later deadline, or both.")));
+	run_writer(fcinfo, run_extend, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+/* limitledger_record_usage books units, at least 0, that were never reserved (D12). */
+Datum
+limitledger_record_usage(PG_FUNCTION_ARGS)
+{
+	Call		call = call_of(NULL, 1);
+
+	ll_answer_writes("record_usage()");
+	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
+	call.other = ll_arg_text(ll_arg(fcinfo, 1, "route"));
+	call.id = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
+	call.units = ll_arg_units(ll_arg(fcinfo, 3, "units"), 0);
+	run_writer(fcinfo, run_record, &call);
 	return ll_answer_receipt(call.receipts);
 }

@@ -61,7 +61,7 @@ ll_admit(LLPair *pair, const LLPolicy *policy, const LLRequest *request,
 		 LLTime now, LLReservation *reservation)
 {
 	LLVerdict	verdict = ll_admission_judge(pair, policy, request, now);
-	LLReservation taken = {LL_RESERVED, 0, 0, 0, 0, 0};
+	LLReservation taken = {LL_RESERVED, 0, 0, 0, 0, 0, 0};
 
 	if (verdict.outcome != LL_ACCEPTED)
 		return verdict;
@@ -82,5 +82,52 @@ ll_admit(LLPair *pair, const LLPolicy *policy, const LLRequest *request,
 		taken.expires_at = ll_add_capped(now, policy->execution_ttl);
 	}
 	*reservation = taken;
+	return verdict;
+}
+
+/*
+ * ll_extend gives a hold or an execution that has not run out more units or a
+ * later deadline.  It is decided like a new reserve of the units that are
+ * added, while the limits of one reservation count its units together (D13).
+ */
+LLVerdict
+ll_extend(LLPair *pair, LLReservation *reservation, const LLPolicy *own,
+		  const LLPolicy *policy, const LLExtension *extension, LLTime now)
+{
+	LLTime		ttl = reservation->state == LL_STARTED ? own->execution_ttl : own->hold_ttl;
+	LLUnits		has = reservation->reserved_units;
+	LLRequest	request = {extension->units, LL_TIME_MAX, true, true, extension->draining, false};
+	LLVerdict	verdict;
+
+	if (reservation->state != LL_RESERVED && reservation->state != LL_STARTED)
+		return refuse(reservation->state == LL_RELEASED ? LL_DIM_RELEASED
+					  : reservation->state == LL_EXPIRING || reservation->state == LL_EXPIRED
+					  ? LL_DIM_EXPIRED
+					  : reservation->state == LL_USAGE_UNKNOWN ? LL_DIM_ALREADY_STARTED
+					  : LL_DIM_SETTLED, LL_WAIT_NONE);
+	if (now >= reservation->expires_at)
+		return refuse(LL_DIM_EXPIRED, LL_WAIT_NONE);
+	if (extension->expires_at > ll_add_capped(now, ttl))
+		return refuse(LL_DIM_TTL, LL_WAIT_NEVER);
+	if (extension->units > 0 && !extension->head)
+		return refuse(LL_DIM_CLOSED_BUDGET, LL_WAIT_NEVER);
+	if (extension->units > 0 && extension->units > policy->largest_reservation - has)
+		return refuse(LL_DIM_LARGEST_RESERVATION, LL_WAIT_NEVER);
+	if (extension->units > 0 && extension->units > policy->cap - has)
+		return refuse(LL_DIM_CAP, LL_WAIT_NEVER);
+	if (extension->units > 0 && extension->units > policy->largest_outstanding - has)
+		return refuse(LL_DIM_LARGEST_OUTSTANDING, LL_WAIT_NEVER);
+	verdict = ll_admission_judge(pair, policy, &request, now);
+	if (verdict.outcome != LL_ACCEPTED)
+		return verdict;
+	if (extension->units > INT64_MAX - pair->older_reserved - pair->head.reserved)
+	{
+		verdict.overflow = true;
+		return verdict;
+	}
+	pair->head.available -= extension->units;
+	pair->head.reserved += extension->units;
+	reservation->reserved_units += extension->units;
+	reservation->expires_at = ll_max(reservation->expires_at, extension->expires_at);
 	return verdict;
 }

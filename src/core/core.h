@@ -67,6 +67,9 @@ extern bool ll_epoch_open_generation(LLPair *pair, const LLPolicy *old,
 									 const LLPolicy *new, bool same_periods,
 									 LLTime epoch, LLBudget *closed);
 
+/* ll_exceed books units on the head: available first, the rest is debt (D7). */
+extern bool ll_exceed(LLPair *pair, LLUnits units, const LLPolicy *policy, LLUnits *debt);
+
 /* ---- admission.c -------------------------------------------------------- */
 
 typedef struct LLRequest
@@ -115,6 +118,7 @@ typedef struct LLSettlement
 	LLUnits		actual;			/* at least 0 */
 	LLOperation operation;
 	bool		same_receipt;	/* on a replay: the same receipt digest */
+	bool		attested;		/* by an operator, as a last resort (D10) */
 } LLSettlement;
 
 /*
@@ -135,7 +139,41 @@ extern LLVerdict ll_expire_claim(LLReservation *reservation, LLTime now);
 extern LLVerdict ll_expire_finish(LLPair *pair, LLBudget *closed,
 								  LLReservation *reservation, const LLPolicy *policy);
 
-/* ll_unfreeze opens a frozen pair again, once its debt is zero (D8). */
+/* ll_report_progress records what an execution has used so far (D10). */
+extern LLVerdict ll_report_progress(LLReservation *reservation,
+									LLOperation operation, LLUnits units);
+
+typedef struct LLExtension
+{
+	LLUnits		units;			/* more of them, at least 0 */
+	LLTime		expires_at;		/* a later deadline; 0: as it is */
+	bool		head;			/* the reservation's own budget is the head */
+	bool		draining;
+} LLExtension;
+
+/*
+ * ll_extend gives a running hold or execution more units or a later deadline,
+ * decided like a new reserve (D13).  `own` is the policy of the reservation,
+ * `policy` the head's.
+ */
+extern LLVerdict ll_extend(LLPair *pair, LLReservation *reservation,
+						   const LLPolicy *own, const LLPolicy *policy,
+						   const LLExtension *extension, LLTime now);
+
+/* ---- usage.c: what no reservation covers, and operators ------------------ */
+
+/* ll_record_usage books usage that was never reserved (D12). */
+extern LLVerdict ll_record_usage(LLPair *pair, const LLPolicy *policy, LLUnits units);
+
+/*
+ * ll_grant mints what an operator grants: debt, deficit, available within the
+ * cap; *granted says how much took effect (E3).
+ */
+extern LLVerdict ll_grant(LLPair *pair, const LLPolicy *policy, LLUnits units,
+						  LLUnits *granted);
+
+/* ll_freeze stops admission; ll_unfreeze opens again, once the debt is zero (D8). */
+extern LLVerdict ll_freeze(LLPair *pair);
 extern LLVerdict ll_unfreeze(LLPair *pair);
 
 #endif							/* LL_CORE_H */

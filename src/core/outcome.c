@@ -68,6 +68,18 @@ static const LLDimensionInfo dimensions[LL_DIMENSION_COUNT] = {
 	"this ledger holds no such reservation"},
 	[LL_DIM_PAIR] = {"pair", LL_UNKNOWN, LL_WAIT_NONE, "B3",
 	"no call has met this subject and route yet"},
+	[LL_DIM_TTL] = {"ttl", LL_REFUSED, LL_WAIT_NEVER, "D13",
+	"a later deadline than the policy allows from now"},
+	[LL_DIM_CLOSED_BUDGET] = {"closed_budget", LL_REFUSED, LL_WAIT_NEVER, "D13",
+	"the reservation's budget has closed, so it can't take more units"},
+	[LL_DIM_PROGRESS] = {"progress", LL_REFUSED, LL_WAIT_NONE, "D10",
+	"less than the execution has already reported"},
+	[LL_DIM_EXTENSION] = {"extension", LL_CONFLICT, LL_WAIT_NONE, "D13",
+	"the extension id stands for other units or another deadline"},
+	[LL_DIM_GRANT] = {"grant", LL_CONFLICT, LL_WAIT_NONE, "E3",
+	"the grant id stands for other units"},
+	[LL_DIM_REQUIRE_ALL] = {"require_all", LL_REFUSED, LL_WAIT_REFILL, "J2",
+	"this limit would admit, another one of the batch did not; with the longest wait of the batch"},
 };
 
 /* ll_outcome_name gives the word of an outcome. */

@@ -23,7 +23,7 @@ typedef enum LLOutcome
 typedef enum LLDimension
 {
 	LL_DIM_NONE,
-	/* refusals of admission, in the order in which they are looked at */
+	/* refusals of admission; those that no waiting changes are looked at first */
 	LL_DIM_NO_POLICY,
 	LL_DIM_REGION,
 	LL_DIM_ESTIMATOR,
@@ -49,9 +49,16 @@ typedef enum LLDimension
 	LL_DIM_FIGURES,				/* settled with other units or receipt */
 	/* no such thing */
 	LL_DIM_RESERVATION,
-	LL_DIM_PAIR
+	LL_DIM_PAIR,
+	/* of later calls; the list above is never reordered */
+	LL_DIM_TTL,
+	LL_DIM_CLOSED_BUDGET,
+	LL_DIM_PROGRESS,
+	LL_DIM_EXTENSION,
+	LL_DIM_GRANT,
+	LL_DIM_REQUIRE_ALL
 } LLDimension;
-#define LL_DIMENSION_COUNT	(LL_DIM_PAIR + 1)
+#define LL_DIMENSION_COUNT	(LL_DIM_REQUIRE_ALL + 1)
 
 /* What a refused caller waits for (D4). */
 typedef enum LLWait

@@ -102,27 +102,6 @@ spend(LLPair *p, LLBudget *closed, LLUnits units)
 	return ll_add(&own->spent, units);
 }
 
-/*
- * exceed books units above the reservation on the head: available first, the
- * rest is debt.  All of it is recorded, whatever the policy allows (D7, D8).
- */
-static bool
-exceed(LLPair *p, LLUnits units, const LLPolicy *policy, LLUnits *debt)
-{
-	LLUnits		covered = ll_min(units, p->head.available);
-
-	*debt = units - covered;
-	if (units == 0)
-		return true;
-	if (*debt > INT64_MAX - p->older_debt - ll_budget_debt(&p->head) ||
-		!ll_add(&p->head.overdraft_issued, *debt) || !ll_add(&p->head.spent, units))
-		return false;
-	p->head.available -= covered;
-	if (ll_pair_debt(p) > policy->maximum_overdraft)
-		p->frozen = true;
-	return true;
-}
-
 /* ll_start is the compare-and-set RESERVED -> STARTED (D5). */
 LLVerdict
 ll_start(LLReservation *reservation, const LLPolicy *policy,
@@ -166,6 +145,26 @@ ll_report_unknown(LLReservation *reservation, LLOperation operation,
 }
 
 /*
+ * ll_report_progress: a stream says what it has used so far.  The figure never
+ * falls, a lower one changes nothing, and no balance moves (D10).
+ */
+LLVerdict
+ll_report_progress(LLReservation *reservation, LLOperation operation, LLUnits units)
+{
+	LLVerdict	verdict = judge(reservation->state, LL_EVENT_SETTLE);
+
+	if (verdict.outcome != LL_ACCEPTED)
+		return verdict;
+	if (operation != LL_OPERATION_SAME)
+		return say(LL_CONFLICT, LL_DIM_OPERATION);
+	if (verdict.replayed)
+		return say(LL_REFUSED, LL_DIM_SETTLED);
+	verdict.replayed = units <= reservation->progress_units;
+	reservation->progress_units = ll_max(units, reservation->progress_units);
+	return verdict;
+}
+
+/*
  * ll_settle spends the actual units and gives the difference back, once.  A
  * repeat with the same figures is the same answer, other figures are a
  * conflict.  Excess is borne by the head, and may freeze the pair (D6-D8).
@@ -191,13 +190,16 @@ ll_settle(LLPair *pair, LLBudget *closed, LLReservation *reservation,
 		return actual == r.actual_units && settlement->same_receipt
 			? verdict : say(LL_CONFLICT, LL_DIM_FIGURES);
 
+	if (settlement->attested && actual < r.progress_units)
+		return say(LL_REFUSED, LL_DIM_PROGRESS);
+
 	if (closed != 0)
 		c = *closed;
 	r.actual_units = actual;
 	r.excess_units = actual - within;
 	if (!spend(&p, older, within) ||
 		!give_back(&p, older, r.reserved_units - within, policy) ||
-		!exceed(&p, r.excess_units, policy, &r.overdraft_units) ||
+		!ll_exceed(&p, r.excess_units, policy, &r.overdraft_units) ||
 		ll_budget_room(&p.head) < 0 || (closed != 0 && ll_budget_room(&c) < 0))
 		return overflowed(verdict);
 	if (actual > own->hard_limit)
@@ -267,17 +269,4 @@ ll_expire_finish(LLPair *pair, LLBudget *closed, LLReservation *reservation,
 				 const LLPolicy *policy)
 {
 	return leave(pair, closed, reservation, policy, LL_EVENT_EXPIRE);
-}
-
-/* ll_unfreeze opens a frozen pair again, once its debt is zero (D8). */
-LLVerdict
-ll_unfreeze(LLPair *pair)
-{
-	LLVerdict	verdict = say(LL_ACCEPTED, LL_DIM_NONE);
-
-	verdict.replayed = !pair->frozen;
-	if (pair->frozen && ll_pair_debt(pair) > 0)
-		return say(LL_REFUSED, LL_DIM_DEBT);
-	pair->frozen = false;
-	return verdict;
 }

@@ -107,6 +107,7 @@ typedef struct LLReservation
 	LLUnits		actual_units;	/* settled states only */
 	LLUnits		excess_units;	/* borne by the head of that moment (D7) */
 	LLUnits		overdraft_units;	/* the part of it that became debt */
+	LLUnits		progress_units; /* used so far, as reported (D10) */
 	LLTime		expires_at;		/* hold, then execution deadline */
 } LLReservation;
 

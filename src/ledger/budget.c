@@ -15,7 +15,9 @@ ll_admission_name(const LLPairWork *work)
 {
 	if (work->head.pair.frozen)
 		return "frozen";
-	if (work->reigns.ruling != NULL && work->reigns.ruling->draining)
+	if (!ll_policy_covers(&work->reigns))
+		return "no_policy";
+	if (work->reigns.ruling->draining)
 		return "draining";
 	return ll_pair_debt(&work->head.pair) > 0 ? "suspended" : "open";
 }
@@ -77,6 +79,80 @@ ll_repay_debt(Datum subject, Datum route, LLBudgetAnswer *answer)
 	answer->verdict = ll_say(LL_ACCEPTED, LL_DIM_NONE);
 	answer->verdict.replayed = answer->repaid_units == 0;
 	work->changed = ll_pair_rolled(work);
+	ll_pair_write(work);
+}
+
+/* no_policy: operators can only act on a pair that a policy covers. */
+static void
+no_policy(LLBudgetAnswer *answer)
+{
+	answer->found = false;
+	answer->verdict = ll_say(LL_REFUSED, LL_DIM_NO_POLICY);
+}
+
+/* ll_freeze_pair stops a pair's admission, and records who did it and why (D8). */
+void
+ll_freeze_pair(Datum subject, Datum route, Datum reason, LLBudgetAnswer *answer)
+{
+	LLPairWork *work = &answer->work;
+
+	ll_pair_init(work, subject, route);
+	answer->found = ll_pair_open(work);
+	if (!answer->found)
+	{
+		no_policy(answer);
+		return;
+	}
+	answer->verdict = ll_freeze(&work->head.pair);
+	if (!answer->verdict.replayed)
+	{
+		work->head.frozen_at = work->head.pair.seen_at;
+		work->head.frozen_reason = reason;
+		work->changed = true;
+		ll_action_insert(work->head.pair.seen_at, "freeze", subject, route, reason);
+	}
+	ll_pair_write(work);
+}
+
+/*
+ * ll_grant_capacity mints what an operator grants, once per grant id: debt,
+ * then deficit, then available within the cap (E3).  What found no room was
+ * not granted, and a repeat does not try again.
+ */
+void
+ll_grant_capacity(Datum subject, Datum route, Datum grant_id, LLUnits units, Datum reason,
+				  LLBudgetAnswer *answer)
+{
+	LLPairWork *work = &answer->work;
+	LLGrantRow	grant;
+	Snapshot	snapshot;
+
+	ll_pair_init(work, subject, route);
+	answer->found = ll_pair_open(work);
+	if (!answer->found)
+	{
+		no_policy(answer);
+		return;
+	}
+	snapshot = ll_snapshot_take();
+	if (ll_grant_look(&grant, subject, route, grant_id, snapshot))
+	{
+		answer->verdict = grant.units == units ? ll_replayed() : ll_say(LL_CONFLICT, LL_DIM_GRANT);
+		answer->granted_units = grant.granted_units;
+	}
+	else
+	{
+		answer->verdict = ll_grant(&work->head.pair, ll_pair_policy(work), units,
+								   &answer->granted_units);
+		if (answer->verdict.overflow)
+			ll_overflow("minted");
+		grant.units = units;
+		grant.granted_units = answer->granted_units;
+		if (!ll_grant_insert(subject, route, grant_id, &grant, reason, work->head.pair.seen_at))
+			ll_broken("E3", "a grant was recorded without its pair's lock");
+		work->changed = true;
+	}
+	ll_snapshot_drop(snapshot);
 	ll_pair_write(work);
 }
 

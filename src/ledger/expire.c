@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "core/arith.h"
+#include "errors.h"
 #include "ledger.h"
 #include "miscadmin.h"
 #include "store/clock.h"
@@ -81,6 +82,8 @@ finish_pair(LLPairWork *work, TimestampTz until, int64 limit, LLUnits *units)
 		own = ll_pair_budget(work, row.generation, row.epoch);
 		verdict = ll_expire_finish(&work->head.pair, own != NULL ? &own->budget : NULL,
 								   &row.state, ll_pair_policy(work));
+		if (verdict.overflow)
+			ll_overflow("the pair's budget");
 		if (verdict.outcome != LL_ACCEPTED || verdict.replayed)
 			continue;
 		row.ended_at = work->head.pair.seen_at;
@@ -95,6 +98,15 @@ finish_pair(LLPairWork *work, TimestampTz until, int64 limit, LLUnits *units)
 	ll_snapshot_drop(snapshot);
 	ll_store_step();
 	return expired;
+}
+
+/* ll_holds_matter tells whether due holds may stand in the way of an admission. */
+bool
+ll_holds_matter(const LLVerdict *verdict)
+{
+	return verdict->outcome == LL_REFUSED &&
+		(verdict->dimension == LL_DIM_AVAILABLE || verdict->dimension == LL_DIM_DEBT ||
+		 (verdict->dimension == LL_DIM_LARGEST_OUTSTANDING && verdict->wait != LL_WAIT_NEVER));
 }
 
 /*

@@ -38,6 +38,9 @@ typedef struct LLReceipt
 	TimestampTz excess_epoch;
 } LLReceipt;
 
+/* run.c again */
+extern void ll_confirm(const LLReceipt *receipts, int count);
+
 /* receipt.c */
 extern void ll_receipt_answer(LLReceipt *receipt, LLVerdict verdict, TimestampTz at);
 extern void ll_receipt_pair(LLReceipt *receipt, const LLPairWork *work);
@@ -75,7 +78,8 @@ typedef struct LLReserveElement
 	ItemPointerData operation_tid;
 } LLReserveElement;
 
-extern void ll_reserve(LLReserveElement *elements, int count, LLReceipt *receipts);
+extern void ll_reserve(LLReserveElement *elements, int count, bool require_all,
+					   LLReceipt *receipts);
 
 /* start.c */
 typedef struct LLStartElement
@@ -93,6 +97,16 @@ typedef struct LLStartElement
 
 extern void ll_start_reservations(LLStartElement *elements, int count, LLReceipt *receipts);
 extern void ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *receipt);
+extern void ll_report_usage_progress(Datum subject, Datum id, Datum operation, LLUnits units,
+									 LLReceipt *receipt);
+
+/* extend.c */
+extern void ll_extend_reservation(Datum subject, Datum id, Datum extension_id,
+								  const LLExtensionRow *asked, LLReceipt *receipt);
+
+/* usage.c */
+extern void ll_record_unreserved(Datum subject, Datum route, Datum operation, LLUnits units,
+								 LLReceipt *receipt);
 
 /* settle.c */
 typedef struct LLSettleElement
@@ -104,6 +118,7 @@ typedef struct LLSettleElement
 	LLUnits		actual;
 	Datum		receipt_digest; /* bytea of 32 bytes, or 0 */
 	Datum		source;			/* text */
+	bool		attested;		/* source is an operator (D10) */
 	int			index;
 	LLReservationRow *row;
 	LLPairWork *work;
@@ -125,6 +140,7 @@ typedef struct LLExpiry
 	int64		unknown;
 } LLExpiry;
 
+extern bool ll_holds_matter(const LLVerdict *verdict);
 extern bool ll_end_due_holds(LLPairWork *work);
 extern void ll_claim_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_finish_expiring(int32 limit, LLExpiry *expiry);
@@ -135,6 +151,7 @@ typedef struct LLBudgetAnswer
 {
 	LLVerdict	verdict;
 	LLUnits		repaid_units;
+	LLUnits		granted_units;
 	LLUnits		due_units;
 	LLPairWork	work;
 	bool		found;
@@ -151,6 +168,9 @@ typedef struct LLDebtors
 extern const char *ll_admission_name(const LLPairWork *work);
 extern void ll_get_budget(Datum subject, Datum route, LLBudgetAnswer *answer);
 extern void ll_repay_debt(Datum subject, Datum route, LLBudgetAnswer *answer);
+extern void ll_freeze_pair(Datum subject, Datum route, Datum reason, LLBudgetAnswer *answer);
+extern void ll_grant_capacity(Datum subject, Datum route, Datum grant_id, LLUnits units,
+							  Datum reason, LLBudgetAnswer *answer);
 extern void ll_unfreeze_pair(Datum subject, Datum route, Datum reason, LLBudgetAnswer *answer);
 extern void ll_repay_debtors(int32 limit, Datum after_subject, Datum after_route, LLDebtors *debtors);
 

@@ -11,6 +11,7 @@
 
 #include "store/clock.h"
 #include "errors.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 /* ll_pair_compare orders pairs as their locks are taken. */
@@ -158,6 +159,32 @@ ll_pair_create(LLPairWork *work)
 	return true;
 }
 
+/*
+ * ll_pair_open locks the pair and brings it to the present, and makes its head
+ * if it has none.  False: no policy covers it.
+ */
+bool
+ll_pair_open(LLPairWork *work)
+{
+	Datum		subject = work->head.subject;
+	Datum		route = work->head.route;
+
+	for (;;)
+	{
+		LLLock		lock = ll_pair_find_and_lock(work, LockWaitBlock);
+
+		if (lock == LL_LOCK_GONE)
+			ll_pair_init(work, subject, route);
+		ll_pair_present(work);
+		if (work->reigns.ruling == NULL)
+			return false;
+		if (lock == LL_LOCK_TAKEN || ll_pair_create(work))
+			return true;
+		CHECK_FOR_INTERRUPTS();
+		ll_pair_init(work, subject, route);
+	}
+}
+
 /* the entry of a list of closed budgets with this key */
 static LLClosed *
 among(List *budgets, int64 generation, TimestampTz epoch)
@@ -248,13 +275,13 @@ ll_pair_write(LLPairWork *work)
 	LLHead	   *head = &work->head;
 	ListCell   *cell;
 
-	if (work->created && work->taken == 0)
+	if (work->created && work->taken == 0 && !work->changed)
 	{
 		/* nothing was admitted after all: then there is no such pair */
 		ll_head_forget(head);
 		return;
 	}
-	if (!work->changed && (work->taken == 0 || work->created))
+	if (!work->changed && !work->rewrite && (work->taken == 0 || work->created))
 		return;
 	repay_closed(work);
 	if (head->pair.frozen && head->frozen_at == LL_NO_TIME)

@@ -31,6 +31,7 @@ typedef struct LLPairWork
 	bool		decided;		/* all its elements were, while it was created */
 	bool		no_hold_due;	/* that could be ended, at this instant */
 	int			taken;			/* elements admitted */
+	bool		rewrite;		/* the created row is no longer what was decided */
 	bool		changed;		/* a decision moved something else */
 	const char *breach;			/* why a decision froze the pair */
 } LLPairWork;
@@ -43,6 +44,7 @@ extern void ll_pair_present(LLPairWork *work);
 extern void ll_pair_look(LLPairWork *work, Datum subject, Datum route);
 extern bool ll_pair_rolled(const LLPairWork *work);
 extern bool ll_pair_create(LLPairWork *work);
+extern bool ll_pair_open(LLPairWork *work);
 extern LLClosed *ll_pair_budget(LLPairWork *work, int64 generation, TimestampTz epoch);
 extern void ll_pair_write(LLPairWork *work);
 extern int	ll_pair_compare(Datum subject_a, Datum route_a, Datum subject_b, Datum route_b);

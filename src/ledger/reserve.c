@@ -76,14 +76,6 @@ request_of(const LLReserveElement *e)
 	return request;
 }
 
-/* due holds may stand in the way of these */
-static bool
-holds_matter(const LLVerdict *verdict)
-{
-	return verdict->dimension == LL_DIM_AVAILABLE || verdict->dimension == LL_DIM_DEBT ||
-		(verdict->dimension == LL_DIM_LARGEST_OUTSTANDING && verdict->wait != LL_WAIT_NEVER);
-}
-
 /* renew replaces a snapshot by one that shows what this call has written. */
 static void
 renew(Snapshot *snapshot)
@@ -110,7 +102,7 @@ admit(LLReserveElement *e, Snapshot *snapshot)
 						   work->head.pair.seen_at, &e->row.state);
 		if (verdict.overflow)
 			ll_overflow("reserved");
-		if (verdict.outcome != LL_REFUSED || !holds_matter(&verdict) ||
+		if (verdict.outcome != LL_REFUSED || !ll_holds_matter(&verdict) ||
 			!work->locked || work->no_hold_due)
 			return verdict;
 		if (ll_end_due_holds(work))
@@ -165,7 +157,7 @@ untake(LLReserveElement *e)
 	if (e->start_operation != 0)
 		*e->operation_holder = NULL;
 	e->work->taken--;
-	e->work->changed |= e->work->created;
+	e->work->rewrite |= e->work->created;
 }
 
 /* decide_element answers one element on a pair that is present. */
@@ -173,7 +165,7 @@ static void
 decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 {
 	LLReservationRow stored;
-	Datum		bound;
+	LLOperationRow bound;
 	LLVerdict	verdict;
 
 	if (*e->id_holder != NULL)
@@ -189,7 +181,7 @@ decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 		answer_stored(e, &stored, receipt);
 		return;
 	}
-	if (e->work->reigns.ruling == NULL)
+	if (!ll_policy_covers(&e->work->reigns))
 	{
 		verdict = ll_say(LL_REFUSED, LL_DIM_NO_POLICY);
 		verdict.wait = LL_WAIT_OPERATOR;
@@ -198,7 +190,7 @@ decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 	}
 	if (e->start_operation != 0 &&
 		(*e->operation_holder != NULL ||
-		 ll_operation_peek(e->subject, e->start_operation, &bound, *snapshot)))
+		 ll_operation_look(&bound, e->subject, e->start_operation, *snapshot)))
 	{
 		answer_refused(e, ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE), receipt);
 		return;
@@ -255,13 +247,13 @@ refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 	LLVerdict	verdict;
 
 	ll_pair_present(work);
-	if (work->reigns.ruling == NULL || ll_pair_rolled(work))
+	if (!ll_policy_covers(&work->reigns) || ll_pair_rolled(work))
 		return false;
 	request = request_of(e);
 	verdict = ll_admission_judge(&work->head.pair, ll_pair_policy(work), &request,
 								 work->head.pair.seen_at);
 	if (verdict.outcome != LL_REFUSED ||
-		(holds_matter(&verdict) && hold_is_due(work, snapshot)))
+		(ll_holds_matter(&verdict) && hold_is_due(work, snapshot)))
 		return false;
 	if (ll_reservation_look(&stored, e->subject, e->id, snapshot))
 		answer_stored(e, &stored, receipt);
@@ -441,6 +433,76 @@ find_new_ids(LLReserveElement **ids, int count, Snapshot snapshot)
 		ids[i]->new_id = !stored[i];
 }
 
+/* ---- all or nothing ----------------------------------------------------- */
+
+/* longer_wait keeps, of two refusals, the wait that a caller of both has to bear. */
+static void
+longer_wait(LLReceipt *longest, const LLReceipt *refusal)
+{
+	if (refusal->verdict.wait > longest->verdict.wait)
+		longest->retry_after_ms = -1;
+	if (refusal->verdict.wait >= longest->verdict.wait)
+	{
+		longest->verdict.wait = refusal->verdict.wait;
+		longest->retry_after_ms = Max(longest->retry_after_ms, refusal->retry_after_ms);
+	}
+}
+
+/* withdraw answers an element that would be admitted, were it not for another one. */
+static void
+withdraw(LLReserveElement *e, const LLReceipt *longest, LLReceipt *receipt)
+{
+	LLVerdict	verdict = ll_say(LL_REFUSED, LL_DIM_REQUIRE_ALL);
+
+	e->echo_of = NULL;
+	answer_refused(e, verdict, receipt);
+	receipt->verdict.wait = longest->verdict.wait;
+	receipt->retry_after_ms = longest->retry_after_ms;
+}
+
+/*
+ * all_or_nothing takes back what was admitted, if any limit said no (J2).  Each
+ * element that refused says why and for how long; the others carry the longest
+ * wait.
+ */
+static void
+all_or_nothing(LLReserveElement *elements, int count, LLReceipt *receipts)
+{
+	LLReceipt	longest = {0};
+	bool		refused = false;
+	bool	   *withdrawn = palloc0(sizeof(bool) * count);
+
+	longest.retry_after_ms = -1;
+	for (int i = 0; i < count; i++)
+		if (elements[i].echo_of == NULL && receipts[i].verdict.outcome != LL_ACCEPTED)
+		{
+			refused = true;
+			longer_wait(&longest, &receipts[i]);
+		}
+	if (!refused)
+		return;
+	for (int i = 0; i < count; i++)
+	{
+		withdrawn[i] = elements[i].admitted || elements[i].echo_of != NULL;
+		if (elements[i].admitted)
+			untake(&elements[i]);
+	}
+	for (int i = 0; i < count; i++)
+		if (withdrawn[i])
+			withdraw(&elements[i], &longest, &receipts[i]);
+}
+
+/* a race that would leave a part: the whole is to be repeated */
+static void
+not_all(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("could not serialize access due to concurrent use of a reservation id or operation"),
+			 errdetail("All elements of the batch were required, and one of them was taken meanwhile."),
+			 errhint("Repeat the transaction with the same ids.")));
+}
+
 /* ---- writing ------------------------------------------------------------ */
 
 /*
@@ -449,16 +511,19 @@ find_new_ids(LLReserveElement **ids, int count, Snapshot snapshot)
  * takes nothing.
  */
 static void
-bind_operations(LLReserveElement **operations, int count, LLReceipt *receipts)
+bind_operations(LLReserveElement **operations, int count, bool require_all,
+				LLReceipt *receipts)
 {
 	for (int i = 0; i < count && operations[i]->start_operation != 0; i++)
 	{
 		LLReserveElement *e = operations[i];
 
 		if (!e->admitted ||
-			ll_operation_insert(e->subject, e->start_operation, e->id,
-								e->row.started_at, &e->operation_tid))
+			ll_operation_bind(e->subject, e->start_operation, e->id,
+							  e->row.started_at, &e->operation_tid))
 			continue;
+		if (require_all)
+			not_all();
 		untake(e);
 		answer_refused(e, ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE),
 					   &receipts[e->index]);
@@ -491,10 +556,12 @@ answer_taken(LLReserveElement *e, LLReceipt *receipt)
  * units and its operation go back, and it is answered by what is stored.
  */
 static void
-insert_row(LLReserveElement *e, LLReceipt *receipt)
+insert_row(LLReserveElement *e, bool require_all, LLReceipt *receipt)
 {
 	if (ll_reservation_insert(&e->row))
 		return;
+	if (require_all)
+		not_all();
 	untake(e);
 	if (e->start_operation != 0)
 		ll_operation_forget(&e->operation_tid);
@@ -546,11 +613,11 @@ subject_end(LLReserveElement **ids, int first, int count)
 #define IDS_AT_ONCE		8
 
 /*
- * ll_reserve decides a batch.  Elements that were refused because of one that
+ * ll_reserve decides a batch; with require_all, all of it or nothing.  Elements that were refused because of one that
  * later turned out to be a conflict stay refused, which errs on the safe side.
  */
 void
-ll_reserve(LLReserveElement *elements, int count, LLReceipt *receipts)
+ll_reserve(LLReserveElement *elements, int count, bool require_all, LLReceipt *receipts)
 {
 	LLReserveElement **ids = palloc(sizeof(LLReserveElement *) * count);
 	LLReserveElement **operations = palloc(sizeof(LLReserveElement *) * count);
@@ -587,10 +654,13 @@ ll_reserve(LLReserveElement *elements, int count, LLReceipt *receipts)
 	}
 	ll_snapshot_drop(snapshot);
 
-	bind_operations(operations, count, receipts);
+	if (require_all)
+		all_or_nothing(elements, count, receipts);
+
+	bind_operations(operations, count, require_all, receipts);
 	for (int i = 0; i < count; i++)
 		if (ids[i]->admitted)
-			insert_row(ids[i], &receipts[ids[i]->index]);
+			insert_row(ids[i], require_all, &receipts[ids[i]->index]);
 	for (int i = 0; i < count; i++)
 		if (elements[i].echo_of != NULL)
 			answer_echo(&elements[i], &receipts[i]);

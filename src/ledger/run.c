@@ -6,6 +6,7 @@
 
 #include "ledger.h"
 #include "store/clock.h"
+#include "store/durability.h"
 
 typedef struct Frame
 {
@@ -39,4 +40,16 @@ TimestampTz
 ll_now(void)
 {
 	return ll_clock_now();
+}
+
+/* ll_confirm sees to it that a replay without a lock is as durable as its original (F4). */
+void
+ll_confirm(const LLReceipt *receipts, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (receipts[i].verdict.outcome == LL_ACCEPTED && receipts[i].verdict.replayed)
+		{
+			ll_durability_confirm();
+			return;
+		}
 }

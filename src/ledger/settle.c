@@ -120,6 +120,7 @@ settle(LLSettleElement *e, LLPairWork *work, LLClosed *own)
 	settlement.same_receipt = e->receipt_digest == 0 || row->receipt_digest == 0
 		? e->receipt_digest == row->receipt_digest
 		: ll_bytes_equal(e->receipt_digest, row->receipt_digest);
+	settlement.attested = e->attested;
 	verdict = ll_settle(work != NULL ? &work->head.pair : &unused,
 						own != NULL ? &own->budget : NULL, &row->state,
 						policy, work != NULL ? ll_pair_policy(work) : policy, &settlement);

@@ -1,7 +1,7 @@
 /*
  * start.c
- *	  start_reservation and report_usage_unknown: the steps that move no
- *	  balance (D5, D10).
+ *	  start_reservation, report_progress and report_usage_unknown: the steps
+ *	  that move no balance (D5, D10).
  *
  *	  lock the reservation row, read the clock, decide, bind the operation,
  *	  write the row
@@ -25,7 +25,7 @@
 static LLOperation
 relate(const LLReservationRow *row, Datum operation, bool held)
 {
-	Datum		bound;
+	LLOperationRow bound;
 	Snapshot	snapshot;
 	bool		found;
 
@@ -34,7 +34,7 @@ relate(const LLReservationRow *row, Datum operation, bool held)
 	if (held)
 		return LL_OPERATION_ELSEWHERE;
 	snapshot = ll_snapshot_take();
-	found = ll_operation_peek(row->subject, operation, &bound, snapshot);
+	found = ll_operation_look(&bound, row->subject, operation, snapshot);
 	ll_snapshot_drop(snapshot);
 	return found ? LL_OPERATION_ELSEWHERE : LL_OPERATION_FREE;
 }
@@ -126,7 +126,8 @@ decide(LLStartElement *e, LLReceipt *receipt)
 
 /*
  * bind binds the operation of a start.  If another transaction has bound it
- * meanwhile, the start is undone, for all elements that were answered by it.
+ * meanwhile, the start is undone, for all elements that were answered by it; one
+ * that was refused because of it would have to be decided anew.
  */
 static void
 bind(LLStartElement *e, LLStartElement *elements, int count, LLReceipt *receipts)
@@ -134,14 +135,19 @@ bind(LLStartElement *e, LLStartElement *elements, int count, LLReceipt *receipts
 	LLReservationRow *row = e->row;
 	ItemPointerData tid;
 
-	if (ll_operation_insert(e->subject, e->operation, e->id, row->started_at, &tid))
+	if (ll_operation_bind(e->subject, e->operation, e->id, row->started_at, &tid))
 		return;
 	row->state = e->before;
 	row->operation = 0;
 	row->started_at = LL_NO_TIME;
 	e->moved = false;
 	for (int i = 0; i < count; i++)
-		if (elements[i].row == row && receipts[i].verdict.outcome == LL_ACCEPTED)
+		if (elements[i].row == row && receipts[i].verdict.dimension == LL_DIM_OPERATION)
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+					 errmsg("could not serialize access due to concurrent use of an operation"),
+					 errhint("Repeat the transaction with the same ids.")));
+		else if (elements[i].row == row && receipts[i].verdict.outcome == LL_ACCEPTED)
 			ll_receipt_stored(&receipts[i], ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE), row);
 }
 
@@ -184,9 +190,33 @@ ll_start_reservations(LLStartElement *elements, int count, LLReceipt *receipts)
 			ll_reservation_update(by_key[i]->row);
 }
 
-/* ll_report_usage_unknown: the caller does not know what the execution used (D10). */
-void
-ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *receipt)
+/* How an execution reports: what it has used so far, or that nobody knows. */
+typedef struct Report
+{
+	Datum		operation;
+	bool		unknown;
+	LLUnits		units;
+} Report;
+
+/* report decides on a locked row and writes it. */
+static LLVerdict
+report(LLReservationRow *row, const Report *said, TimestampTz now)
+{
+	LLOperation operation = relate(row, said->operation, false);
+	LLVerdict	verdict = said->unknown
+		? ll_report_unknown(&row->state, operation, true, now)
+		: ll_report_progress(&row->state, operation, said->units);
+
+	if (verdict.outcome != LL_ACCEPTED || verdict.replayed)
+		return verdict;
+	if (said->unknown)
+		row->unknown_at = now;
+	ll_reservation_update(row);
+	return verdict;
+}
+
+static void
+lock_and_report(Datum subject, Datum id, const Report *said, LLReceipt *receipt)
 {
 	LLStartElement element = {0};
 	LLStartElement *order = &element;
@@ -209,14 +239,27 @@ ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *rec
 		return;
 	}
 	ll_pair_look(&work, row->subject, row->route);
-	verdict = ll_report_unknown(&row->state, relate(row, operation, false), true,
-								work.head.pair.seen_at);
-	if (verdict.outcome == LL_ACCEPTED && !verdict.replayed)
-	{
-		row->unknown_at = work.head.pair.seen_at;
-		ll_reservation_update(row);
-	}
+	verdict = report(row, said, work.head.pair.seen_at);
 	ll_receipt_answer(receipt, verdict, work.clock);
 	ll_receipt_reservation(receipt, row);
 	ll_receipt_pair(receipt, &work);
+}
+
+/* ll_report_usage_unknown: the caller does not know what the execution used (D10). */
+void
+ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *receipt)
+{
+	Report		said = {operation, true, 0};
+
+	lock_and_report(subject, id, &said, receipt);
+}
+
+/* ll_report_usage_progress: what the execution has used so far (D10). */
+void
+ll_report_usage_progress(Datum subject, Datum id, Datum operation, LLUnits units,
+						 LLReceipt *receipt)
+{
+	Report		said = {operation, false, units};
+
+	lock_and_report(subject, id, &said, receipt);
 }

@@ -14,24 +14,36 @@
 static char *clock_override = NULL;
 static TimestampTz override_at = 0;
 
-/* has_explicit_zone: an instant must not depend on the session's TimeZone. */
+/*
+ * plain_form copies an instant with an explicit UTC offset in digits and
+ * punctuation alone: ISO 8601's T and Z become a space and +00.  Letters would
+ * be looked up in tables of abbreviations, which a worker does not have while
+ * it takes over its leader's settings, and no instant may depend on a
+ * session's TimeZone.
+ */
 static bool
-has_explicit_zone(const char *text)
+plain_form(const char *text, char *plain, size_t size)
 {
 	size_t		length = strlen(text);
-	const char *sign;
+	const char *time;
 
-	if (length > 1 && (text[length - 1] == 'Z' || text[length - 1] == 'z'))
-		return true;
-	sign = strrchr(text, '+');
-	if (sign == NULL)
-		sign = strrchr(text, '-');
-	return sign != NULL && strchr(text, ':') != NULL && sign > strchr(text, ':');
+	if (length + 3 > size)
+		return false;
+	strlcpy(plain, text, size);
+	if (length > 0 && (plain[length - 1] == 'Z' || plain[length - 1] == 'z'))
+		strlcpy(plain + length - 1, "+00", size - length + 1);
+	if (length > 10 && (plain[10] == 'T' || plain[10] == 't'))
+		plain[10] = ' ';
+	if (strspn(plain, "0123456789-+:. ") != strlen(plain))
+		return false;
+	time = strchr(plain, ':');
+	return time != NULL && strpbrk(time, "+-") != NULL;
 }
 
 static bool
 check_clock_override(char **newval, void **extra, GucSource source)
 {
+	char		plain[MAXDATELEN];
 	char		buffer[MAXDATELEN * 2];
 	char	   *field[MAXDATEFIELDS];
 	int			type[MAXDATEFIELDS];
@@ -44,8 +56,8 @@ check_clock_override(char **newval, void **extra, GucSource source)
 
 	if (*newval != NULL && **newval != '\0')
 	{
-		if (!has_explicit_zone(*newval) ||
-			ParseDateTime(*newval, buffer, sizeof(buffer), field, type,
+		if (!plain_form(*newval, plain, sizeof(plain)) ||
+			ParseDateTime(plain, buffer, sizeof(buffer), field, type,
 						  MAXDATEFIELDS, &fields) != 0 ||
 			DecodeDateTime(field, type, fields, &dtype, &tm, &fsec, &tz) != 0 ||
 			dtype != DTK_DATE || tm2timestamp(&tm, fsec, &tz, &instant) != 0)

@@ -15,8 +15,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "durability.h"
 #include "errors.h"
+#include "miscadmin.h"
 #include "replication/syncrep.h"
 #include "utils/guc.h"
 
@@ -107,4 +109,24 @@ ll_durability_note(void)
 
 	if (noted_level == 0 || level < noted_level)
 		noted_level = level;
+}
+
+/*
+ * ll_durability_confirm waits for the synchronous standby, if there is one, on
+ * behalf of a call that answers by what somebody else has committed and has
+ * nothing of its own to commit: the other's wait may have been cancelled, and
+ * this answer is the one that is trusted (F4).
+ */
+void
+ll_durability_confirm(void)
+{
+	int			session = synchronous_commit;
+
+	if (noted_level > 0 || !durability_required || RecoveryInProgress())
+		return;
+	HOLD_INTERRUPTS();
+	set_commit(Max(session, SYNCHRONOUS_COMMIT_ON));
+	SyncRepWaitForLSN(GetFlushRecPtr(NULL), false);
+	set_commit(session);
+	RESUME_INTERRUPTS();
 }

@@ -7,5 +7,6 @@
 
 extern void ll_durability_init(void);
 extern void ll_durability_note(void);
+extern void ll_durability_confirm(void);
 
 #endif							/* LL_STORE_DURABILITY_H */

@@ -201,6 +201,8 @@ limitledger_guard_reservation(PG_FUNCTION_ARGS)
 		refuse(trigger->tg_relation, "C3", "a reservation that has ended does not change");
 	if (was != is && !ll_transition_allows(was, is))
 		refuse(trigger->tg_relation, "D1", "no event moves a reservation so");
+	if (ANY_FALLS(&m, LL_RESERVATION_PROGRESS_UNITS, LL_RESERVATION_RESERVED_UNITS))
+		refuse(trigger->tg_relation, "C3", "what was reserved or used so far does not fall");
 	if (was == is && falls(&m, LL_RESERVATION_EXPIRES_AT))
 		refuse(trigger->tg_relation, "A3", "a deadline does not move earlier");
 	if (!m.was_null[LL_RESERVATION_OPERATION] && !SAME(&m, LL_RESERVATION_OPERATION))

@@ -16,12 +16,16 @@
 #include "policy.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "columns.h"
 #include "common/hashfn.h"
 #include "core/arith.h"
 #include "errors.h"
+#include "fmgr.h"
+#include "miscadmin.h"
 #include "rows.h"
+#include "storage/lmgr.h"
 #include "table.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -31,6 +35,8 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(limitledger_policy_await);
 
 /* Pairs that one backend remembers; beyond it forgets them all and starts over. */
 #define PAIRS_KEPT	50000
@@ -43,12 +49,19 @@ typedef struct PairKey
 	int			route_length;
 } PairKey;
 
-/* The generations that were ever active over one pair, oldest first. */
+/* A generation that ever ruled a pair, and the instant at which it took over. */
+typedef struct Ruler
+{
+	LLPolicyRow *row;
+	TimestampTz since;
+} Ruler;
+
+/* All of them, oldest first. */
 typedef struct PairEntry
 {
 	PairKey		key;
 	int			count;
-	LLPolicyRow **rows;
+	Ruler	   *rulers;
 } PairEntry;
 
 static struct
@@ -322,6 +335,8 @@ remember(TupleTableSlot *slot)
 	row = hash_search(cache.policies, &generation, HASH_ENTER, &found);
 	row->active_at = slot->tts_isnull[LL_POLICY_ACTIVE_AT]
 		? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[LL_POLICY_ACTIVE_AT]);
+	row->retired_at = slot->tts_isnull[LL_POLICY_RETIRED_AT]
+		? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[LL_POLICY_RETIRED_AT]);
 	row->draining = !text_is(slot->tts_values[LL_POLICY_STAGE], "active");
 	if (found)
 		return row;
@@ -367,7 +382,7 @@ ll_policy_get(int64 generation)
 
 	if (row != NULL)
 		return row;
-	slot = ll_table_slot(LL_TABLE_POLICY);
+	slot = ll_table_scratch(LL_TABLE_POLICY);
 	snapshot = ll_snapshot_take();
 	ll_key_int8(&key, 1, generation);
 	scan = ll_scan_begin(LL_INDEX_POLICY, snapshot, &key, 1);
@@ -386,7 +401,7 @@ static void
 load_rows(Datum route, Datum subject, Snapshot snapshot, List **rows)
 {
 	ScanKeyData key[2];
-	TupleTableSlot *slot = ll_table_slot(LL_TABLE_POLICY);
+	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_POLICY);
 	LLScan	   *scan;
 
 	ll_key_text(&key[0], 1, route);
@@ -411,35 +426,53 @@ by_generation(const ListCell *a, const ListCell *b)
 	return x->generation < y->generation ? -1 : x->generation > y->generation;
 }
 
-/*
- * order_reigns keeps those that ever ruled the pair: once an exact policy is
- * active, wildcard generations pass it by (B2).
- */
-static List *
-order_reigns(List *rows)
+/* drop_wildcards takes out those that would have taken over at `since` or later. */
+static int
+drop_wildcards(const Ruler *rulers, int count, TimestampTz since)
 {
-	List	   *ruled = NIL;
-	bool		exact = false;
+	while (count > 0 && rulers[count - 1].row->wildcard && rulers[count - 1].since >= since)
+		count--;
+	return count;
+}
+
+/*
+ * order_rulers keeps those that ever ruled the pair.  Once an exact policy is
+ * active, wildcard generations pass the pair by (B2), until it is retired:
+ * from that instant on the newest one that was published after it rules,
+ * unless that had been retired before (B4).  Switches and retirements of a
+ * route have one order in time, so what comes later adds to this list and
+ * never changes what a pair has followed already.
+ */
+static int
+order_rulers(List *rows, Ruler *rulers)
+{
+	const LLPolicyRow *exact = NULL;	/* the newest one so far */
+	int			count = 0;
 	ListCell   *cell;
 
 	list_sort(rows, by_generation);
 	foreach(cell, rows)
 	{
 		LLPolicyRow *row = lfirst(cell);
+		TimestampTz since = row->active_at;
 
-		if (row->wildcard && exact)
-			continue;
 		if (!row->wildcard)
 		{
-			/* wildcards that became active later never ruled */
-			while (ruled != NIL && ((LLPolicyRow *) llast(ruled))->wildcard &&
-				   ((LLPolicyRow *) llast(ruled))->active_at >= row->active_at)
-				ruled = list_delete_last(ruled);
-			exact = true;
+			count = drop_wildcards(rulers, count, since);
+			exact = row;
 		}
-		ruled = lappend(ruled, row);
+		else if (exact != NULL)
+		{
+			if (exact->retired_at == LL_NO_TIME)
+				continue;
+			since = Max(since, exact->retired_at);
+			count = drop_wildcards(rulers, count, since);
+			if (row->retired_at != LL_NO_TIME && row->retired_at <= since)
+				continue;
+		}
+		rulers[count++] = (Ruler) {row, since};
 	}
-	return ruled;
+	return count;
 }
 
 static PairEntry *
@@ -450,13 +483,11 @@ load_pair(Datum subject, Datum route)
 	List	   *rows = NIL;
 	PairKey		key = pair_key(subject, route);
 	PairEntry  *entry;
-	ListCell   *cell;
 	bool		found;
 
 	load_rows(route, subject, snapshot, &rows);
 	load_rows(route, wildcard, snapshot, &rows);
 	ll_snapshot_drop(snapshot);
-	rows = order_reigns(rows);
 
 	cache.version = 0;			/* an error here leaves half an entry */
 	entry = hash_search(cache.pairs, &key, HASH_ENTER, &found);
@@ -464,18 +495,17 @@ load_pair(Datum subject, Datum route)
 								key.subject, key.subject_length);
 	entry->key.route = memcpy(MemoryContextAlloc(cache.context, key.route_length + 1),
 							  key.route, key.route_length);
-	entry->rows = MemoryContextAlloc(cache.context,
-									 sizeof(LLPolicyRow *) * Max(list_length(rows), 1));
-	entry->count = 0;
-	foreach(cell, rows)
-		entry->rows[entry->count++] = lfirst(cell);
+	entry->rulers = MemoryContextAlloc(cache.context,
+									   sizeof(Ruler) * Max(list_length(rows), 1));
+	entry->count = order_rulers(rows, entry->rulers);
 	cache.version = ll_table_version();
 	return entry;
 }
 
 /*
  * ll_policy_reigns tells which generations rule a pair whose head is under
- * `head_generation` (0: it has no head), from that one to the present one.
+ * `head_generation` (0: it has no head), from that one to the present one.  A
+ * pair without a head is under no policy if the last one is retired.
  */
 LLReigns
 ll_policy_reigns(Datum subject, Datum route, int64 head_generation)
@@ -487,13 +517,15 @@ ll_policy_reigns(Datum subject, Datum route, int64 head_generation)
 
 	if (entry == NULL)
 		entry = load_pair(subject, route);
-	if (entry->count == 0 && head_generation == 0)
-		return reigns;
 	first = entry->count;
-	while (first > 0 && entry->rows[first - 1]->generation > head_generation)
+	while (first > 0 && entry->rulers[first - 1].row->generation > head_generation)
 		first--;
 	if (head_generation == 0)	/* the present one alone */
+	{
+		if (entry->count == 0 || entry->rulers[entry->count - 1].row->retired_at != LL_NO_TIME)
+			return reigns;
 		first = entry->count - 1;
+	}
 
 	reigns.reign = palloc(sizeof(LLReign) * (entry->count - first + 1));
 	if (head_generation != 0)
@@ -506,10 +538,10 @@ ll_policy_reigns(Datum subject, Datum route, int64 head_generation)
 	}
 	for (; first < entry->count; first++)
 	{
-		reigns.ruling = entry->rows[first];
+		reigns.ruling = entry->rulers[first].row;
 		reigns.reign[reigns.count++] = (LLReign)
 		{
-			&reigns.ruling->policy, &reigns.ruling->periods, reigns.ruling->active_at
+			&reigns.ruling->policy, &reigns.ruling->periods, entry->rulers[first].since
 		};
 	}
 	return reigns;
@@ -530,4 +562,38 @@ ll_policy_accepts(const LLPolicyRow *row, Datum estimator_digest)
 		if (estimator_digest != 0 && ll_bytes_equal(row->digest[i], estimator_digest))
 			return true;
 	return row->digests == 0;
+}
+
+/* ---- retiring a generation ---------------------------------------------- */
+
+/* stale tells whether any transaction has ended since a snapshot was taken. */
+static bool
+stale(const SnapshotData *snapshot)
+{
+	const SnapshotData *now = GetLatestSnapshot();
+
+	return now->xmax != snapshot->xmax || now->xcnt != snapshot->xcnt;
+}
+
+/*
+ * limitledger_policy_await waits for all transactions that have written to a
+ * table so far.  A call decides under a policy after it opened the heads, and
+ * keeps their table's lock to its end: one that came before a generation was
+ * drained and has not committed yet is among them.  Nobody queues behind this
+ * wait (F3).  What is read next must be newer than it, which no statement of a
+ * transaction with one snapshot can promise (F5).
+ */
+Datum
+limitledger_policy_await(PG_FUNCTION_ARGS)
+{
+	LOCKTAG		written;
+
+	SET_LOCKTAG_RELATION(written, MyDatabaseId, PG_GETARG_OID(0));
+	WaitForLockers(written, ShareLock, false);
+	if (IsolationUsesXactSnapshot() && stale(GetTransactionSnapshot()))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to concurrent update"),
+				 errhint("Repeat the transaction.")));
+	PG_RETURN_VOID();
 }

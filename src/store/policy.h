@@ -9,17 +9,19 @@
 
 #include "core/core.h"
 #include "core/periods.h"
+#include "rows.h"
 #include "utils/timestamp.h"
 
-/* One generation.  All but `draining` is frozen. */
+/* One generation.  All but its stage, as of the last look, is frozen. */
 typedef struct LLPolicyRow
 {
 	int64		generation;		/* hash key */
 	LLPolicy	policy;
 	LLPeriods	periods;
 	TimestampTz active_at;		/* LL_NO_TIME: not yet */
+	TimestampTz retired_at;		/* LL_NO_TIME: not yet */
 	bool		wildcard;
-	bool		draining;		/* as of the last look */
+	bool		draining;		/* or retired */
 	int32		priority;
 	Datum		region;			/* text; '*': any */
 	int			digests;		/* accepted estimators; 0: any */
@@ -32,12 +34,16 @@ typedef struct LLPolicyRow
 	TimestampTz cached_to;
 } LLPolicyRow;
 
-/* The generations that rule or ruled a pair, oldest first; the last one rules. */
+/*
+ * The generations that rule or ruled a pair, oldest first; the last one rules.
+ * One that is retired goes on ruling the balance of a pair that has nothing to
+ * fall to: see ll_policy_covers.
+ */
 typedef struct LLReigns
 {
 	int			count;
 	LLReign    *reign;
-	LLPolicyRow *ruling;		/* NULL: no policy covers the pair */
+	LLPolicyRow *ruling;		/* NULL: no policy, and no head */
 } LLReigns;
 
 extern void ll_policy_init(void);
@@ -47,5 +53,12 @@ extern LLReigns ll_policy_reigns(Datum subject, Datum route, int64 head_generati
 extern LLPolicyRow *ll_policy_get(int64 generation);
 extern bool ll_policy_in_region(const LLPolicyRow *row, Datum region);
 extern bool ll_policy_accepts(const LLPolicyRow *row, Datum estimator_digest);
+
+/* ll_policy_covers tells whether a policy decides new requests of the pair (B2, B4). */
+static inline bool
+ll_policy_covers(const LLReigns *reigns)
+{
+	return reigns->ruling != NULL && reigns->ruling->retired_at == LL_NO_TIME;
+}
 
 #endif							/* LL_STORE_POLICY_H */

@@ -192,7 +192,10 @@ ll_head_peek(LLHead *head, Snapshot snapshot)
 	ll_key_text(&key[1], 2, head->route);
 	head->exists = find(LL_INDEX_HEAD, snapshot, key, 2, head->slot);
 	if (head->exists)
+	{
+		ExecMaterializeSlot(head->slot);
 		read_head(head);
+	}
 	return head->exists;
 }
 
@@ -368,6 +371,7 @@ ll_reservation_read(LLReservationRow *row)
 	row->excess_epoch = time_of(slot, LL_RESERVATION_EXCESS_EPOCH);
 	row->receipt_digest = varlena_of(slot, LL_RESERVATION_RECEIPT_DIGEST);
 	row->receipt_source = varlena_of(slot, LL_RESERVATION_RECEIPT_SOURCE);
+	row->state.progress_units = int8_of(slot, LL_RESERVATION_PROGRESS_UNITS);
 }
 
 static void
@@ -405,6 +409,7 @@ put_reservation(Datum *values, bool *nulls, const LLReservationRow *row)
 	values[LL_RESERVATION_EXCESS_EPOCH] = TimestampTzGetDatum(row->excess_epoch);
 	put_varlena(values, nulls, LL_RESERVATION_RECEIPT_DIGEST, row->receipt_digest);
 	put_varlena(values, nulls, LL_RESERVATION_RECEIPT_SOURCE, row->receipt_source);
+	values[LL_RESERVATION_PROGRESS_UNITS] = Int64GetDatum(row->state.progress_units);
 }
 
 /* ll_reservation_peek reads a reservation without a lock. */
@@ -530,9 +535,9 @@ ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot)
 
 /* ---- operations --------------------------------------------------------- */
 
-/* ll_operation_peek tells what an operation is bound to. */
+/* ll_operation_look tells what an operation is bound to, until the next look. */
 bool
-ll_operation_peek(Datum subject, Datum id, Datum *reservation, Snapshot snapshot)
+ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapshot)
 {
 	ScanKeyData key[2];
 	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_OPERATION);
@@ -542,23 +547,46 @@ ll_operation_peek(Datum subject, Datum id, Datum *reservation, Snapshot snapshot
 	if (!find(LL_INDEX_OPERATION, snapshot, key, 2, slot))
 		return false;
 	slot_getallattrs(slot);
-	*reservation = slot->tts_values[LL_OPERATION_RESERVATION];
+	row->reservation = varlena_of(slot, LL_OPERATION_RESERVATION);
+	row->bound_at = int8_of(slot, LL_OPERATION_BOUND_AT);
+	row->route = varlena_of(slot, LL_OPERATION_ROUTE);
+	row->usage_units = row->route ? int8_of(slot, LL_OPERATION_USAGE_UNITS) : 0;
+	row->generation = row->route ? int8_of(slot, LL_OPERATION_GENERATION) : 0;
+	row->epoch = time_of(slot, LL_OPERATION_EPOCH);
 	return true;
 }
 
 /* ll_operation_insert binds an operation; false if it is bound already. */
 bool
-ll_operation_insert(Datum subject, Datum id, Datum reservation, TimestampTz at,
-					ItemPointer tid)
+ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, ItemPointer tid)
 {
 	Datum		values[LL_OPERATION_NATTS];
 	bool		nulls[LL_OPERATION_NATTS] = {false};
 
 	values[LL_OPERATION_SUBJECT] = subject;
 	values[LL_OPERATION_ID] = id;
-	values[LL_OPERATION_RESERVATION] = reservation;
-	values[LL_OPERATION_BOUND_AT] = TimestampTzGetDatum(at);
+	put_varlena(values, nulls, LL_OPERATION_RESERVATION, row->reservation);
+	values[LL_OPERATION_BOUND_AT] = TimestampTzGetDatum(row->bound_at);
+	nulls[LL_OPERATION_USAGE_UNITS] = row->route == 0;
+	values[LL_OPERATION_USAGE_UNITS] = Int64GetDatum(row->usage_units);
+	put_varlena(values, nulls, LL_OPERATION_ROUTE, row->route);
+	nulls[LL_OPERATION_GENERATION] = row->route == 0;
+	values[LL_OPERATION_GENERATION] = Int64GetDatum(row->generation);
+	nulls[LL_OPERATION_EPOCH] = row->route == 0;
+	values[LL_OPERATION_EPOCH] = TimestampTzGetDatum(row->epoch);
 	return ll_row_insert(LL_TABLE_OPERATION, values, nulls, tid);
+}
+
+/* ll_operation_bind binds an operation to a reservation. */
+bool
+ll_operation_bind(Datum subject, Datum id, Datum reservation, TimestampTz at, ItemPointer tid)
+{
+	LLOperationRow row = {0};
+
+	row.reservation = reservation;
+	row.bound_at = at;
+	row.epoch = LL_NO_TIME;
+	return ll_operation_insert(subject, id, &row, tid);
 }
 
 /* ll_operation_forget takes back a binding of this very call. */
@@ -566,6 +594,81 @@ void
 ll_operation_forget(ItemPointer tid)
 {
 	ll_row_forget(LL_TABLE_OPERATION, tid);
+}
+
+/* ---- extensions and grants ---------------------------------------------- */
+
+/* ll_extension_look tells what was asked for under an extension id. */
+bool
+ll_extension_look(LLExtensionRow *row, Datum subject, Datum reservation, Datum id,
+				  Snapshot snapshot)
+{
+	ScanKeyData key[3];
+	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_EXTENSION);
+
+	ll_key_text(&key[0], 1, subject);
+	ll_key_text(&key[1], 2, reservation);
+	ll_key_text(&key[2], 3, id);
+	if (!find(LL_INDEX_EXTENSION, snapshot, key, 3, slot))
+		return false;
+	slot_getallattrs(slot);
+	row->units = int8_of(slot, LL_EXTENSION_UNITS);
+	row->expires_at = time_of(slot, LL_EXTENSION_EXPIRES_AT);
+	return true;
+}
+
+/* ll_extension_insert records an extension; its reservation row is locked. */
+bool
+ll_extension_insert(Datum subject, Datum reservation, Datum id, const LLExtensionRow *row,
+					TimestampTz at)
+{
+	Datum		values[LL_EXTENSION_NATTS];
+	bool		nulls[LL_EXTENSION_NATTS] = {false};
+
+	values[LL_EXTENSION_SUBJECT] = subject;
+	values[LL_EXTENSION_RESERVATION] = reservation;
+	values[LL_EXTENSION_ID] = id;
+	values[LL_EXTENSION_UNITS] = Int64GetDatum(row->units);
+	put_time(values, nulls, LL_EXTENSION_EXPIRES_AT, row->expires_at);
+	values[LL_EXTENSION_EXTENDED_AT] = TimestampTzGetDatum(at);
+	return ll_row_insert(LL_TABLE_EXTENSION, values, nulls, NULL);
+}
+
+/* ll_grant_look tells what was granted under a grant id. */
+bool
+ll_grant_look(LLGrantRow *row, Datum subject, Datum route, Datum id, Snapshot snapshot)
+{
+	ScanKeyData key[3];
+	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_GRANT);
+
+	ll_key_text(&key[0], 1, subject);
+	ll_key_text(&key[1], 2, route);
+	ll_key_text(&key[2], 3, id);
+	if (!find(LL_INDEX_GRANT, snapshot, key, 3, slot))
+		return false;
+	slot_getallattrs(slot);
+	row->units = int8_of(slot, LL_GRANT_UNITS);
+	row->granted_units = int8_of(slot, LL_GRANT_GRANTED_UNITS);
+	return true;
+}
+
+/* ll_grant_insert records a grant; its pair is locked. */
+bool
+ll_grant_insert(Datum subject, Datum route, Datum id, const LLGrantRow *row, Datum reason,
+				TimestampTz at)
+{
+	Datum		values[LL_GRANT_NATTS];
+	bool		nulls[LL_GRANT_NATTS] = {false};
+
+	values[LL_GRANT_SUBJECT] = subject;
+	values[LL_GRANT_ROUTE] = route;
+	values[LL_GRANT_ID] = id;
+	values[LL_GRANT_UNITS] = Int64GetDatum(row->units);
+	values[LL_GRANT_GRANTED_UNITS] = Int64GetDatum(row->granted_units);
+	values[LL_GRANT_GRANTED_AT] = TimestampTzGetDatum(at);
+	values[LL_GRANT_ACTOR] = CStringGetTextDatum(GetUserNameFromId(GetUserId(), false));
+	values[LL_GRANT_REASON] = reason;
+	return ll_row_insert(LL_TABLE_GRANT, values, nulls, NULL);
 }
 
 /* ---- operators' actions ------------------------------------------------- */

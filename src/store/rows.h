@@ -75,6 +75,29 @@ typedef struct LLReservationRow
 	TupleTableSlot *slot;
 } LLReservationRow;
 
+/* What an operation is bound to: a reservation, or usage on a route's budget. */
+typedef struct LLOperationRow
+{
+	Datum		reservation;	/* or 0 */
+	TimestampTz bound_at;
+	LLUnits		usage_units;
+	Datum		route;			/* or 0 */
+	int64		generation;
+	TimestampTz epoch;
+} LLOperationRow;
+
+typedef struct LLExtensionRow
+{
+	LLUnits		units;
+	TimestampTz expires_at;		/* LL_NO_TIME: as it was */
+} LLExtensionRow;
+
+typedef struct LLGrantRow
+{
+	LLUnits		units;
+	LLUnits		granted_units;
+} LLGrantRow;
+
 extern int	ll_text_compare(Datum a, Datum b);
 extern bool ll_bytes_equal(Datum a, Datum b);
 extern Datum ll_copy_varlena(Datum value);
@@ -102,10 +125,19 @@ extern bool ll_ids_next(LLScan *scan, Datum *id);
 extern LLScan *ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot);
 extern LLScan *ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot);
 
-extern bool ll_operation_peek(Datum subject, Datum id, Datum *reservation, Snapshot snapshot);
-extern bool ll_operation_insert(Datum subject, Datum id, Datum reservation, TimestampTz at,
-								ItemPointer tid);
+extern bool ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapshot);
+extern bool ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, ItemPointer tid);
+extern bool ll_operation_bind(Datum subject, Datum id, Datum reservation, TimestampTz at,
+							  ItemPointer tid);
 extern void ll_operation_forget(ItemPointer tid);
+
+extern bool ll_extension_look(LLExtensionRow *row, Datum subject, Datum reservation, Datum id,
+							  Snapshot snapshot);
+extern bool ll_extension_insert(Datum subject, Datum reservation, Datum id,
+								const LLExtensionRow *row, TimestampTz at);
+extern bool ll_grant_look(LLGrantRow *row, Datum subject, Datum route, Datum id, Snapshot snapshot);
+extern bool ll_grant_insert(Datum subject, Datum route, Datum id, const LLGrantRow *row,
+							Datum reason, TimestampTz at);
 
 extern void ll_action_insert(TimestampTz at, const char *action, Datum subject, Datum route, Datum reason);
 

@@ -44,6 +44,8 @@ static const struct
 	[LL_TABLE_OPERATION] = {"operation", LL_OPERATION_NATTS},
 	[LL_TABLE_POLICY] = {"policy", LL_POLICY_NATTS},
 	[LL_TABLE_ACTION] = {"operator_action", LL_ACTION_NATTS},
+	[LL_TABLE_EXTENSION] = {"extension", LL_EXTENSION_NATTS},
+	[LL_TABLE_GRANT] = {"capacity_grant", LL_GRANT_NATTS},
 };
 
 static const struct
@@ -63,6 +65,8 @@ static const struct
 	[LL_INDEX_OPERATION] = {LL_TABLE_OPERATION, "operation_pkey"},
 	[LL_INDEX_POLICY] = {LL_TABLE_POLICY, "policy_pkey"},
 	[LL_INDEX_POLICY_PAIR] = {LL_TABLE_POLICY, "policy_pair"},
+	[LL_INDEX_EXTENSION] = {LL_TABLE_EXTENSION, "extension_pkey"},
+	[LL_INDEX_GRANT] = {LL_TABLE_GRANT, "capacity_grant_pkey"},
 };
 
 /* One table, as this backend knows it; the relation is open during a call. */
@@ -74,6 +78,7 @@ typedef struct LLTable
 	int			indexes;
 	Oid		   *index_oids;		/* in the order of writer */
 	List	   *arbiter;		/* the primary key */
+	TupleDesc	desc;			/* of slots: a copy, since a pin for each of many slots is slow */
 	bool		indexes_open;
 	TupleTableSlot *row;		/* the row to be written, this call */
 	TupleTableSlot *scratch;	/* for a look, this call */
@@ -104,8 +109,17 @@ static struct
 static void
 on_relcache(Datum arg, Oid relid)
 {
+	if (relid == InvalidOid || store.learning)
+		store.stale = true;
 	for (int i = 0; i < LL_TABLE_COUNT && !store.stale; i++)
-		store.stale = relid == InvalidOid || store.learning || store.table[i].relid == relid;
+	{
+		const LLTable *t = &store.table[i];
+
+		store.stale = t->relid == relid;
+		/* some access methods keep pointers to their index's entry between calls */
+		for (int n = 0; n < t->indexes && !store.stale; n++)
+			store.stale = t->index_oids[n] == relid;
+	}
 }
 
 /* on_function: a trigger's function may have changed; compiled calls are dropped. */
@@ -138,6 +152,8 @@ forget(void)
 	store.context = NULL;
 	store.known = false;
 	store.busy = false;
+	for (int i = 0; i < LL_TABLE_COUNT; i++)
+		store.table[i].indexes = 0;
 	if (context != NULL)
 		MemoryContextDelete(context);
 }
@@ -199,6 +215,7 @@ static void
 learn_again(LLTableId table)
 {
 	store.table[table].writer = NULL;
+	store.table[table].desc = NULL;
 	for (int i = 0; i < LL_INDEX_COUNT; i++)
 		if (index_names[i].table == table)
 			find_index(i);
@@ -273,6 +290,18 @@ ll_store_step(void)
 	CommandCounterIncrement();
 }
 
+/* has_shape: our columns, and behind them none but dropped ones. */
+static bool
+has_shape(TupleDesc desc, int natts)
+{
+	if (desc->natts < natts)
+		return false;
+	for (int i = 0; i < desc->natts; i++)
+		if (TupleDescAttr(desc, i)->attisdropped != (i >= natts))
+			return false;
+	return true;
+}
+
 /* ll_table opens a table for this call. */
 Relation
 ll_table(LLTableId table)
@@ -290,7 +319,7 @@ ll_table(LLTableId table)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_TABLE),
 					 errmsg("limitledger's table \"%s\" was dropped meanwhile", table_shapes[table].name)));
-		if (RelationGetDescr(t->relation)->natts != table_shapes[table].natts)
+		if (!has_shape(RelationGetDescr(t->relation), table_shapes[table].natts))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("limitledger's table \"%s\" has other columns than its library knows", table_shapes[table].name),
@@ -303,11 +332,14 @@ ll_table(LLTableId table)
 
 /* call_slot makes a slot whose pins do not outlive the call: see end_call. */
 static TupleTableSlot *
-call_slot(Relation relation, const TupleTableSlotOps *ops)
+call_slot(LLTable *t, const TupleTableSlotOps *ops)
 {
 	MemoryContext old = MemoryContextSwitchTo(store.estate->es_query_cxt);
-	TupleTableSlot *slot = ExecInitExtraTupleSlot(store.estate,
-												  RelationGetDescr(relation), ops);
+	TupleTableSlot *slot;
+
+	if (t->desc == NULL)
+		t->desc = CreateTupleDescCopyConstr(RelationGetDescr(t->relation));
+	slot = ExecInitExtraTupleSlot(store.estate, t->desc, ops);
 
 	MemoryContextSwitchTo(old);
 	return slot;
@@ -319,7 +351,7 @@ ll_table_slot(LLTableId table)
 {
 	Relation	relation = ll_table(table);
 
-	return call_slot(relation, table_slot_callbacks(relation));
+	return call_slot(&store.table[table], table_slot_callbacks(relation));
 }
 
 /*
@@ -403,6 +435,7 @@ ll_scan_begin(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys)
 	Relation	relation = ll_table(index_names[index].table);
 	LLScan	   *scan = palloc(sizeof(LLScan));
 
+	CHECK_FOR_INTERRUPTS();
 	scan->index = index_open(store.index[index], AccessShareLock);
 	scan->desc = index_beginscan(relation, scan->index, snapshot, nkeys, 0);
 	index_rescan(scan->desc, keys, nkeys, NULL, 0);
@@ -486,8 +519,8 @@ writer(LLTable *t, Relation relation)
 		w = makeNode(ResultRelInfo);
 		InitResultRelInfo(w, relation, 0, NULL, 0);
 		ExecOpenIndices(w, true);
+		t->index_oids = palloc(sizeof(Oid) * Max(w->ri_NumIndices, 1));
 		t->indexes = w->ri_NumIndices;
-		t->index_oids = palloc(sizeof(Oid) * Max(t->indexes, 1));
 		for (int i = 0; i < t->indexes; i++)
 		{
 			t->index_oids[i] = RelationGetRelid(w->ri_IndexRelationDescs[i]);
@@ -521,13 +554,15 @@ writer(LLTable *t, Relation relation)
 static TupleTableSlot *
 new_row(LLTable *t, Relation relation, Datum *values, bool *nulls)
 {
+	int			ours = table_shapes[t - store.table].natts;
 	int			natts = RelationGetDescr(relation)->natts;
 
 	if (t->row == NULL)
-		t->row = call_slot(relation, &TTSOpsVirtual);
+		t->row = call_slot(t, &TTSOpsVirtual);
 	ExecClearTuple(t->row);
-	memcpy(t->row->tts_values, values, natts * sizeof(Datum));
-	memcpy(t->row->tts_isnull, nulls, natts * sizeof(bool));
+	memcpy(t->row->tts_values, values, ours * sizeof(Datum));
+	memcpy(t->row->tts_isnull, nulls, ours * sizeof(bool));
+	memset(t->row->tts_isnull + ours, true, (natts - ours) * sizeof(bool));
 	ExecStoreVirtualTuple(t->row);
 	t->row->tts_tableOid = RelationGetRelid(relation);
 	return t->row;
@@ -591,6 +626,7 @@ ll_row_insert(LLTableId table, Datum *values, bool *nulls, ItemPointer tid)
 	bool		inserted;
 	ItemPointerData other;
 
+	CHECK_FOR_INTERRUPTS();
 	begin_write();
 	if (w->ri_TrigDesc && w->ri_TrigDesc->trig_insert_before_row &&
 		!ExecBRInsertTriggers(estate, w, slot))
@@ -643,6 +679,7 @@ ll_row_update(LLTableId table, TupleTableSlot *locked, Datum *values, bool *null
 	LockTupleMode mode;
 	bool		indexes;
 
+	CHECK_FOR_INTERRUPTS();
 	begin_write();
 	if (w->ri_TrigDesc && (w->ri_TrigDesc->trig_update_before_row ||
 						   w->ri_TrigDesc->trig_update_after_row))

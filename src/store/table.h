@@ -27,9 +27,11 @@ typedef enum LLTableId
 	LL_TABLE_RESERVATION,
 	LL_TABLE_OPERATION,
 	LL_TABLE_POLICY,
-	LL_TABLE_ACTION
+	LL_TABLE_ACTION,
+	LL_TABLE_EXTENSION,
+	LL_TABLE_GRANT
 } LLTableId;
-#define LL_TABLE_COUNT	(LL_TABLE_ACTION + 1)
+#define LL_TABLE_COUNT	(LL_TABLE_GRANT + 1)
 
 typedef enum LLIndexId
 {
@@ -44,9 +46,11 @@ typedef enum LLIndexId
 	LL_INDEX_PAIR_DUE,			/* subject, route, expires_at */
 	LL_INDEX_OPERATION,			/* subject, operation_id */
 	LL_INDEX_POLICY,			/* generation */
-	LL_INDEX_POLICY_PAIR		/* route, subject, generation */
+	LL_INDEX_POLICY_PAIR,		/* route, subject, generation */
+	LL_INDEX_EXTENSION,			/* subject, reservation_id, extension_id */
+	LL_INDEX_GRANT				/* subject, route, grant_id */
 } LLIndexId;
-#define LL_INDEX_COUNT	(LL_INDEX_POLICY_PAIR + 1)
+#define LL_INDEX_COUNT	(LL_INDEX_GRANT + 1)
 
 /* What became of an attempt to lock a row. */
 typedef enum LLLock

@@ -50,21 +50,24 @@ typedef struct Document
 typedef enum CallName
 {
 	RESERVE, START, SETTLE, RELEASE, REPORT_UNKNOWN, CLAIM, FINISH, RESOLVE,
-	REPAY, UNFREEZE, FREEZE, DRAIN, PUBLISH
+	REPAY, UNFREEZE, FREEZE, DRAIN, PUBLISH, EXTEND, REPORT_PROGRESS, RECORD_USAGE, GRANT
 } CallName;
-#define CALLS	(PUBLISH + 1)
+#define CALLS	(GRANT + 1)
 
 typedef struct Call
 {
 	CallName	name;
 	int			id;				/* of the reservation */
+	int			key;			/* of the extension or the grant */
 	int64_t		units;			/* asked for, or actually used */
 	int			digest;			/* of the request, or of the receipt */
 	int			operation;		/* 0: none */
-	int64_t		deadline;		/* the caller's, or NO_LIMIT */
+	int64_t		deadline;		/* the caller's; of an extension the later one;
+								 * or NO_LIMIT */
 	bool		wrong_region;
 	bool		wrong_estimator;
 	bool		by_caller;		/* report_unknown: not by the sweep */
+	bool		attested;		/* settle: by an operator (D10) */
 	Document	document;		/* of a publish */
 } Call;
 
@@ -81,20 +84,26 @@ typedef struct Answer
 	bool		wrote;			/* more than the passing of time was kept */
 } Answer;
 
-/* What both sides show of a budget, a pair and a reservation. */
+/*
+ * What both sides show of a budget, a pair, a reservation, and a record: what
+ * is stored under an id of its own, be it an extension of a reservation (D13),
+ * usage without one (D12) or a grant (E3).
+ */
 #define BUDGET_FIELDS(F) \
 	F(generation) F(epoch) F(opening) F(minted) F(overdraft_issued) \
 	F(available) F(reserved) F(spent) F(retired_for_emergency) \
 	F(overdraft_repaid) F(burned) F(carried) F(deficit) F(purged_spent) \
 	F(line) F(whole)
 #define PAIR_FIELDS(F) \
-	F(budgets) F(reservations) F(debt) F(older_debt) F(older_reserved) \
+	F(budgets) F(reservations) F(records) F(debt) F(older_debt) F(older_reserved) \
 	F(older_repaid) F(seen_at) F(accrued_at) F(remainder) F(frozen) \
 	F(draining) F(pending)
 #define RESERVATION_FIELDS(F) \
 	F(id) F(budget) F(asked) F(digest) F(operation) F(receipt) \
 	F(reserved_units) F(actual_units) F(excess_units) F(overdraft_units) \
-	F(excess_budget) F(expires_at)
+	F(progress_units) F(excess_budget) F(expires_at)
+#define RECORD_FIELDS(F) \
+	F(call) F(id) F(key) F(units) F(deadline) F(budget) F(granted)
 
 #define MEMBER(name)	int64_t name;
 typedef struct BudgetView
@@ -112,6 +121,11 @@ typedef struct ReservationView
 	RESERVATION_FIELDS(MEMBER)
 	const char *state;
 } ReservationView;
+
+typedef struct RecordView
+{
+	RECORD_FIELDS(MEMBER)
+} RecordView;
 #undef MEMBER
 
 #endif							/* MODEL_CALL_H */

@@ -128,6 +128,7 @@ copy(Ledger *to, const Ledger *from)
 	memcpy(to, from, offsetof(Ledger, closed));
 	memcpy(to->closed, from->closed, sizeof(from->closed[0]) * (size_t) from->closed_count);
 	memcpy(to->row, from->row, sizeof(from->row[0]) * (size_t) from->rows);
+	memcpy(to->record, from->record, sizeof(from->record[0]) * (size_t) from->records);
 }
 
 static bool
@@ -135,7 +136,8 @@ same(const Ledger *a, const Ledger *b)
 {
 	return memcmp(a, b, offsetof(Ledger, closed)) == 0 &&
 		memcmp(a->closed, b->closed, sizeof(a->closed[0]) * (size_t) a->closed_count) == 0 &&
-		memcmp(a->row, b->row, sizeof(a->row[0]) * (size_t) a->rows) == 0;
+		memcmp(a->row, b->row, sizeof(a->row[0]) * (size_t) a->rows) == 0 &&
+		memcmp(a->record, b->record, sizeof(a->record[0]) * (size_t) a->records) == 0;
 }
 
 static void
@@ -256,6 +258,26 @@ nobody(void)
 	return &row;
 }
 
+/* recorded finds what stands under an id of a call's own. */
+static Record *
+recorded(Ledger *l, CallName call, int id, int key)
+{
+	for (int i = 0; i < l->records; i++)
+		if (l->record[i].call == call && l->record[i].id == id && l->record[i].key == key)
+			return &l->record[i];
+	return NULL;
+}
+
+/* bound_to_usage tells whether an operation was recorded without a reservation (D12). */
+static bool
+bound_to_usage(const Ledger *l, int operation)
+{
+	for (int i = 0; i < l->records; i++)
+		if (l->record[i].call == RECORD_USAGE && l->record[i].key == operation)
+			return true;
+	return false;
+}
+
 /* relate tells how an operation id relates to what is stored. */
 static LLOperation
 relate(const Ledger *l, const Row *row, int operation)
@@ -265,7 +287,7 @@ relate(const Ledger *l, const Row *row, int operation)
 	for (int i = 0; i < l->rows; i++)
 		if (l->row[i].operation == operation)
 			return LL_OPERATION_ELSEWHERE;
-	return LL_OPERATION_FREE;
+	return bound_to_usage(l, operation) ? LL_OPERATION_ELSEWHERE : LL_OPERATION_FREE;
 }
 
 static LLTime
@@ -402,7 +424,7 @@ settle(Ledger *l, const Call *call, Row *row)
 {
 	LLSettlement settlement = {
 		.actual = call->units,.operation = relate(l, row, call->operation),
-		.same_receipt = row->receipt == call->digest
+		.same_receipt = row->receipt == call->digest,.attested = call->attested
 	};
 	Touched		before;
 	LLVerdict	v;
@@ -460,15 +482,117 @@ resolve(Ledger *l, const Call *call)
 }
 
 static LLVerdict
-unfreeze(Ledger *l)
+freeze(Ledger *l, CallName call)
 {
 	Row		   *row = nobody();
 	Touched		before;
 	LLVerdict	v;
 
 	touch(&before, l, row);
-	v = ll_unfreeze(&l->pair);
+	v = call == FREEZE ? ll_freeze(&l->pair) : ll_unfreeze(&l->pair);
 	unchanged(l, row, &before, &v);
+	return v;
+}
+
+static LLVerdict
+extend_once(Ledger *l, const Call *call, Row *row)
+{
+	LLExtension extension = {
+		.units = call->units,.expires_at = call->deadline == NO_LIMIT ? 0 : call->deadline,
+		.head = row->budget == l->closed_count,.draining = l->draining
+	};
+	Touched		before;
+	LLVerdict	v;
+
+	touch(&before, l, row);
+	v = ll_extend(&l->pair, &row->r, row->budget >= 0 ? policy_of(l, row) : head_policy(l),
+				  head_policy(l), &extension, l->pair.seen_at);
+	unchanged(l, row, &before, &v);
+	return v;
+}
+
+static LLVerdict
+extend(Ledger *l, const Call *call, Row *row)
+{
+	const Record *known = recorded(l, EXTEND, call->id, call->key);
+	LLVerdict	v;
+
+	if (row->id == 0)
+		return verdict(LL_UNKNOWN, LL_DIM_RESERVATION, false);
+	if (known != NULL)
+		return known->units == call->units && known->deadline == call->deadline
+			? verdict(LL_ACCEPTED, LL_DIM_NONE, true)
+			: verdict(LL_CONFLICT, LL_DIM_EXTENSION, false);
+	v = extend_once(l, call, row);
+	if (v.wait == LL_WAIT_REFILL || v.wait == LL_WAIT_RELEASE)
+	{
+		if (!end_due_holds(l))
+			return overflow;
+		v = extend_once(l, call, row);
+	}
+	if (took_effect(&v))
+		l->record[l->records++] = (Record) {
+			.call = EXTEND,.id = call->id,.key = call->key,.units = call->units,
+			.deadline = call->deadline
+		};
+	return v;
+}
+
+static LLVerdict
+report_progress(Ledger *l, const Call *call, Row *row)
+{
+	Touched		before;
+	LLVerdict	v;
+
+	touch(&before, l, row);
+	v = ll_report_progress(&row->r, relate(l, row, call->operation), call->units);
+	unchanged(l, row, &before, &v);
+	return v;
+}
+
+static LLVerdict
+record_usage(Ledger *l, const Call *call)
+{
+	const Record *known = recorded(l, RECORD_USAGE, 0, call->operation);
+	Row		   *row = nobody();
+	Touched		before;
+	LLVerdict	v;
+
+	if (known != NULL)
+		return known->units == call->units ? verdict(LL_ACCEPTED, LL_DIM_NONE, true)
+			: verdict(LL_CONFLICT, LL_DIM_FIGURES, false);
+	if (relate(l, row, call->operation) == LL_OPERATION_ELSEWHERE)
+		return verdict(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE, false);
+	touch(&before, l, row);
+	v = ll_record_usage(&l->pair, head_policy(l), call->units);
+	unchanged(l, row, &before, &v);
+	if (took_effect(&v))
+		l->record[l->records++] = (Record) {
+			.call = RECORD_USAGE,.key = call->operation,.units = call->units,
+			.budget = l->closed_count
+		};
+	return v;
+}
+
+static LLVerdict
+grant(Ledger *l, const Call *call)
+{
+	const Record *known = recorded(l, GRANT, 0, call->key);
+	Row		   *row = nobody();
+	LLUnits		granted = -1;
+	Touched		before;
+	LLVerdict	v;
+
+	if (known != NULL)
+		return known->units == call->units ? verdict(LL_ACCEPTED, LL_DIM_NONE, true)
+			: verdict(LL_CONFLICT, LL_DIM_GRANT, false);
+	touch(&before, l, row);
+	v = ll_grant(&l->pair, head_policy(l), call->units, &granted);
+	unchanged(l, row, &before, &v);
+	if (took_effect(&v))
+		l->record[l->records++] = (Record) {
+			.call = GRANT,.key = call->key,.units = call->units,.granted = granted
+		};
 	return v;
 }
 
@@ -481,16 +605,20 @@ locks_pair(const Call *call, const Row *row)
 		case RESERVE:
 		case REPAY:
 		case UNFREEZE:
+		case FREEZE:
+		case RECORD_USAGE:
+		case GRANT:
 			return true;
 		case SETTLE:
 		case RELEASE:
 		case FINISH:
+		case EXTEND:
 			return row->budget >= 0;
 		case START:
 		case REPORT_UNKNOWN:
+		case REPORT_PROGRESS:
 		case CLAIM:
 		case RESOLVE:
-		case FREEZE:
 		case DRAIN:
 		case PUBLISH:
 			break;
@@ -526,10 +654,16 @@ decide(Ledger *l, const Call *call)
 		case RESOLVE:
 			return resolve(l, call);
 		case UNFREEZE:
-			return unfreeze(l);
 		case FREEZE:
-			l->pair.frozen = true;
-			break;
+			return freeze(l, call->name);
+		case EXTEND:
+			return extend(l, call, row);
+		case REPORT_PROGRESS:
+			return report_progress(l, call, row);
+		case RECORD_USAGE:
+			return record_usage(l, call);
+		case GRANT:
+			return grant(l, call);
 		case DRAIN:
 			l->draining = true;
 			break;
@@ -686,7 +820,8 @@ ledger_show_pair(const Ledger *l, PairView *view)
 	const LLPair *p = &l->pair;
 
 	*view = (PairView) {
-		.budgets = l->closed_count + 1,.reservations = l->rows,.debt = ll_pair_debt(p),
+		.budgets = l->closed_count + 1,.reservations = l->rows,.records = l->records,
+		.debt = ll_pair_debt(p),
 		.older_debt = p->older_debt,.older_reserved = p->older_reserved,
 		.older_repaid = p->older_repaid,.seen_at = p->seen_at,.accrued_at = p->accrued_at,
 		.remainder = p->remainder,.frozen = p->frozen,.draining = l->draining,
@@ -714,7 +849,17 @@ ledger_show_reservation(const Ledger *l, int index, ReservationView *view)
 		.operation = row->operation,.receipt = row->receipt,
 		.reserved_units = row->r.reserved_units,.actual_units = row->r.actual_units,
 		.excess_units = row->r.excess_units,.overdraft_units = row->r.overdraft_units,
-		.excess_budget = row->excess_budget,.expires_at = row->r.expires_at,
-		.state = ll_state_name(row->r.state)
+		.progress_units = row->r.progress_units,.excess_budget = row->excess_budget,
+		.expires_at = row->r.expires_at,.state = ll_state_name(row->r.state)
 	};
+}
+
+void
+ledger_show_record(const Ledger *l, int index, RecordView *view)
+{
+	const Record *record = &l->record[index];
+
+#define FIELD(name)	view->name = (int64_t) record->name;
+	RECORD_FIELDS(FIELD)
+#undef FIELD
 }

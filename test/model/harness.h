@@ -36,6 +36,18 @@ typedef struct Row
 	LLReservation r;
 } Row;
 
+/* A row of the tables of extensions, of recorded usage, of grants. */
+typedef struct Record
+{
+	CallName	call;
+	int			id;				/* of the reservation that was extended, else 0 */
+	int			key;			/* of the extension or grant, or the operation */
+	int64_t		units;
+	int64_t		deadline;		/* of an extension */
+	int			budget;			/* that bore the usage */
+	int64_t		granted;
+} Record;
+
 typedef struct Ledger
 {
 	int64_t		clock;
@@ -45,10 +57,12 @@ typedef struct Ledger
 	int			in_force;		/* the policy of the head */
 	int			closed_count;
 	int			rows;
+	int			records;
 	int			policies;
 	const char *broken;			/* what this call did that no call may do */
 	LLBudget	closed[BUDGETS_MAX];
 	Row			row[LENGTH_MAX];
+	Record		record[LENGTH_MAX];
 } Ledger;
 
 /* Policies never change, so that copies of a ledger share them. */
@@ -70,5 +84,6 @@ extern bool ledger_late_is_early(const Ledger *l, int64_t ticks);
 extern void ledger_show_pair(const Ledger *l, PairView *view);
 extern void ledger_show_budget(const Ledger *l, int index, BudgetView *view);
 extern void ledger_show_reservation(const Ledger *l, int index, ReservationView *view);
+extern void ledger_show_record(const Ledger *l, int index, RecordView *view);
 
 #endif							/* MODEL_HARNESS_H */

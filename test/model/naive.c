@@ -89,6 +89,7 @@ copy(Naive *to, const Naive *from)
 	memcpy(to->budget, from->budget, sizeof(from->budget[0]) * (size_t) from->budgets);
 	memcpy(to->reservation, from->reservation,
 		   sizeof(from->reservation[0]) * (size_t) from->reservations);
+	memcpy(to->record, from->record, sizeof(from->record[0]) * (size_t) from->records);
 }
 
 /* ---- epochs (A4) --------------------------------------------------------- */
@@ -180,6 +181,7 @@ new_line(Naive *m, Number quota)
 
 	m->line[line].allowance = quota * PARTS;
 	m->line[line].paid = 0;
+	m->line[line].granted = 0;
 	return line;
 }
 
@@ -335,7 +337,7 @@ give_back(Naive *m, int index, Number units)
 	m->strained = m->strained || !fits(m);
 }
 
-/* exceed books units above a reservation; returns what became debt (D7, D8). */
+/* exceed books units that no reservation covers; returns what became debt (D7, D8). */
 static Number
 exceed(Naive *m, Number units)
 {
@@ -404,14 +406,24 @@ roll_for(Naive *m, const NaiveReservation *r)
 		roll(m);
 }
 
-/* elsewhere tells whether an operation is bound to another reservation (D5). */
+/* recorded finds what stands under an id of a call's own. */
+static const NaiveRecord *
+recorded(const Naive *m, CallName call, int id, int key)
+{
+	for (int i = 0; i < m->records; i++)
+		if (m->record[i].call == call && m->record[i].id == id && m->record[i].key == key)
+			return &m->record[i];
+	return NULL;
+}
+
+/* elsewhere tells whether an operation is bound to something else (D5, D12). */
 static bool
 elsewhere(const Naive *m, const NaiveReservation *r, int operation)
 {
 	for (int i = 0; i < m->reservations; i++)
 		if (&m->reservation[i] != r && m->reservation[i].operation == operation)
 			return true;
-	return false;
+	return recorded(m, RECORD_USAGE, 0, operation) != NULL;
 }
 
 /* A3: deadlines are judged by the latest instant that the pair has seen. */
@@ -451,41 +463,58 @@ ticks_until(const Naive *m, Number units)
 		start = next_epoch(p, start, &n);
 		left = p->cap - smaller(p->cap, owed);
 		owed -= smaller(p->cap, owed);
-	} while (left < units);
+	} while (owed > 0 || left < units);
 	return start - m->clock;
 }
 
-/* admission says why `units` more can't be admitted now (D3), and how long (D4). */
+/*
+ * capacity says why `units` more can't be admitted now (D3), and how long (D4),
+ * to a reservation that has so many `in_all`.
+ */
 static Answer
-admission(const Naive *m, const Call *call)
+capacity(const Naive *m, Number units, Number in_all)
 {
 	const Document *p = policy_of_head(m);
 	Answer		a;
 
+	if (units > 0 && in_all > p->largest)
+		return refused("largest_reservation", "never");
+	if (units > 0 && in_all > p->cap)
+		return refused("cap", "never");
+	if (units > 0 && in_all > p->outstanding)
+		return refused("largest_outstanding", "never");
+	if (m->draining)			/* B6 */
+		return refused("draining", "operator");
+	if (m->frozen)				/* D8 */
+		return refused("frozen", "operator");
+	if (p->outstanding != NO_LIMIT && outstanding(m) + units > p->outstanding)
+		return refused("largest_outstanding", "release");
+	if (debt(m) == 0 && units <= const_head(m)->available)	/* E1 */
+		return accepted();
+	a = refused(debt(m) > 0 ? "debt" : "available", p->kind == NONE ? "release" : "refill");
+	if (p->kind != NONE)
+		a.wait = (int64_t) ticks_until(m, units);
+	return a;
+}
+
+/* admission says so of a new request. */
+static Answer
+admission(const Naive *m, const Call *call)
+{
 	if (call->wrong_region)
 		return refused("region", "never");
 	if (call->wrong_estimator)
 		return refused("estimator", "never");
 	if (call->deadline != NO_LIMIT && m->seen >= call->deadline)	/* D9 */
 		return refused("deadline", "never");
-	if (call->units > p->largest)
-		return refused("largest_reservation", "never");
-	if (call->units > p->cap)
-		return refused("cap", "never");
-	if (call->units > p->outstanding)
-		return refused("largest_outstanding", "never");
-	if (m->draining)			/* B6 */
-		return refused("draining", "operator");
-	if (m->frozen)				/* D8 */
-		return refused("frozen", "operator");
-	if (p->outstanding != NO_LIMIT && outstanding(m) + call->units > p->outstanding)
-		return refused("largest_outstanding", "release");
-	if (debt(m) == 0 && call->units <= const_head(m)->available)	/* E1 */
-		return accepted();
-	a = refused(debt(m) > 0 ? "debt" : "available", p->kind == NONE ? "release" : "refill");
-	if (p->kind != NONE)
-		a.wait = (int64_t) ticks_until(m, call->units);
-	return a;
+	return capacity(m, call->units, call->units);
+}
+
+/* waits tells whether a refused caller may be admitted later, without an operator. */
+static bool
+waits(const Answer *a)
+{
+	return strcmp(a->wait_kind, "refill") == 0 || strcmp(a->wait_kind, "release") == 0;
 }
 
 static void
@@ -532,7 +561,7 @@ reserve(Naive *m, const Call *call)
 	if (call->operation != 0 && elsewhere(m, NULL, call->operation))
 		return conflict("operation_elsewhere");
 	a = admission(m, call);
-	if (strcmp(a.wait_kind, "refill") == 0 || strcmp(a.wait_kind, "release") == 0)
+	if (waits(&a))
 	{
 		claim_due(m);			/* D14: ends due holds before it refuses */
 		finish_expiring(m);
@@ -594,6 +623,8 @@ settle(Naive *m, const Call *call)
 	if (r->state == SETTLED || r->state == SETTLED_WITH_DEBT)	/* D6: once */
 		return r->actual == call->units && r->receipt == call->digest
 			? replayed() : conflict("figures");
+	if (call->attested && call->units < r->progress)	/* D10: that much is known */
+		return refused("progress", "");
 	own = smaller(call->units, r->units);
 	r->actual = call->units;
 	r->receipt = call->digest;
@@ -733,6 +764,16 @@ resolve(Naive *m, const Call *call)
 }
 
 static Answer
+freeze(Naive *m)
+{
+	roll(m);
+	if (m->frozen)
+		return replayed();
+	m->frozen = true;			/* D8: an operator's */
+	return accepted();
+}
+
+static Answer
 unfreeze(Naive *m)
 {
 	roll(m);
@@ -741,6 +782,142 @@ unfreeze(Naive *m)
 	if (debt(m) > 0)			/* D8: only once the debt is zero */
 		return refused("debt", "");
 	m->frozen = false;
+	return accepted();
+}
+
+/* extension says why a reservation can't be extended now (D13). */
+static Answer
+extension(const Naive *m, const NaiveReservation *r, const Call *call)
+{
+	const Document *own;
+
+	switch (r->state)
+	{
+		case RESERVED:
+		case STARTED:
+			break;
+		case USAGE_UNKNOWN:
+			return refused("already_started", "");
+		case SETTLED:
+		case SETTLED_WITH_DEBT:
+			return refused("settled", "");
+		case RELEASED:
+			return refused("released", "");
+		case EXPIRING:
+		case EXPIRED:
+			return refused("expired", "");
+	}
+	if (m->seen >= r->expires)	/* "before it runs out", sweep or no sweep */
+		return refused("expired", "");
+	own = &m->policy[m->budget[r->budget].policy];
+	if (call->deadline != NO_LIMIT && call->deadline - m->seen >
+		(r->state == STARTED ? own->execution_ttl : own->hold_ttl))
+		return refused("ttl", "never");
+	if (call->units > 0 && r->budget != m->budgets - 1)
+		return refused("closed_budget", "never");
+	return capacity(m, call->units, r->units + call->units);	/* "like a new reserve" */
+}
+
+static Answer
+extend(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+	const NaiveRecord *known = recorded(m, EXTEND, call->id, call->key);
+	Answer		a;
+
+	if (r == NULL)
+		return unknown();
+	roll_for(m, r);
+	if (known != NULL)
+		return known->units == call->units && known->deadline == call->deadline
+			? replayed() : conflict("extension");
+	a = extension(m, r, call);
+	if (waits(&a))
+	{
+		claim_due(m);			/* D14 */
+		finish_expiring(m);
+		a = extension(m, r, call);
+	}
+	if (strcmp(a.outcome, "ACCEPTED") != 0)
+		return a;
+	m->budget[r->budget].available -= call->units;
+	m->budget[r->budget].reserved += call->units;
+	r->units += call->units;
+	if (call->deadline != NO_LIMIT && call->deadline > r->expires)
+		r->expires = call->deadline;
+	m->record[m->records++] = (NaiveRecord) {
+		.call = EXTEND,.id = call->id,.key = call->key,.units = call->units,
+		.deadline = call->deadline
+	};
+	return a;
+}
+
+/* report_progress: D10, never falling; no balance moves. */
+static Answer
+report_progress(Naive *m, const Call *call)
+{
+	NaiveReservation *r = find(m, call->id);
+
+	if (r == NULL)
+		return unknown();
+	if (r->operation == 0)
+		return refused("not_started", "");
+	if (r->operation != call->operation)
+		return conflict("operation");
+	if (r->state != STARTED && r->state != USAGE_UNKNOWN)
+		return refused("settled", "");
+	if (call->units <= r->progress)
+		return replayed();
+	r->progress = call->units;
+	return accepted();
+}
+
+/* record_usage: D12, for what ran without a reservation. */
+static Answer
+record_usage(Naive *m, const Call *call)
+{
+	const NaiveRecord *known = recorded(m, RECORD_USAGE, 0, call->operation);
+
+	roll(m);
+	if (known != NULL)
+		return known->units == call->units ? replayed() : conflict("figures");
+	if (elsewhere(m, NULL, call->operation))
+		return conflict("operation_elsewhere");
+	exceed(m, call->units);
+	if (call->units > policy_of_head(m)->hard_limit)	/* D8 */
+		m->frozen = true;
+	m->record[m->records++] = (NaiveRecord) {
+		.call = RECORD_USAGE,.key = call->operation,.units = call->units,.budget = m->budgets - 1
+	};
+	return accepted();
+}
+
+/* grant: E3, in its order: debt, deficit, available within the cap. */
+static Answer
+grant(Naive *m, const Call *call)
+{
+	const NaiveRecord *known = recorded(m, GRANT, 0, call->key);
+	NaiveBudget *h;
+	Number		left = call->units;
+	Number		part;
+
+	roll(m);
+	if (known != NULL)
+		return known->units == call->units ? replayed() : conflict("grant");
+	h = head(m);
+	left -= repay(m, left, &m->line[h->line].paid);
+	part = smaller(left, h->deficit);
+	h->deficit -= part;
+	left -= part;
+	part = smaller(left, policy_of_head(m)->cap - h->available);
+	h->minted += part;
+	h->available += part;
+	left -= part;				/* what finds no room is not granted */
+	m->line[h->line].allowance += (call->units - left) * PARTS;
+	m->line[h->line].granted += call->units - left;
+	m->record[m->records++] = (NaiveRecord) {
+		.call = GRANT,.key = call->key,.units = call->units,.granted = call->units - left
+	};
 	return accepted();
 }
 
@@ -778,14 +955,21 @@ decide(Naive *m, const Call *call)
 			return accepted();
 		case UNFREEZE:
 			return unfreeze(m);
-		case FREEZE:			/* D8: an operator's */
-			m->frozen = true;
-			return accepted();
+		case FREEZE:
+			return freeze(m);
 		case DRAIN:				/* B6 */
 			m->draining = true;
 			return accepted();
 		case PUBLISH:
 			return publish(m, call);
+		case EXTEND:
+			return extend(m, call);
+		case REPORT_PROGRESS:
+			return report_progress(m, call);
+		case RECORD_USAGE:
+			return record_usage(m, call);
+		case GRANT:
+			return grant(m, call);
 	}
 	return unknown();
 }
@@ -797,7 +981,7 @@ naive_open(Naive *m, const Document *policy, int64_t clock)
 	m->remainder = m->paid_unopened = 0;
 	m->frozen = m->draining = m->wrote = m->strained = m->capped = false;
 	m->policies = 1;
-	m->in_force = m->budgets = m->reservations = 0;
+	m->in_force = m->budgets = m->reservations = m->records = 0;
 	m->policy[0] = *policy;
 	m->since[0] = clock;
 	/* B2: at the cap */
@@ -910,10 +1094,11 @@ moves(NaiveState from, NaiveState to)
 		|| (from == EXPIRING && to == EXPIRED);
 }
 
-/* check_reservations: C2, C3, D1, and no second receipt for one operation (D5). */
+/* check_reservations: C2, C3, D1, and what only its own call may change (D10, D13). */
 static const char *
-check_reservations(const Naive *m, const Naive *before)
+check_reservations(const Naive *m, const Naive *before, const Call *call)
 {
+	bool		ends_holds = call->name == RESERVE || call->name == EXTEND;
 	Number		held[BUDGETS_MAX];
 	Number		spent[BUDGETS_MAX];
 
@@ -934,13 +1119,32 @@ check_reservations(const Naive *m, const Naive *before)
 		}
 		if (was == NULL)
 			continue;
-		/* A due hold is claimed and finished within one reserve (D14). */
-		RULE(moves(was->state, r->state) || (was->state == RESERVED && r->state == EXPIRED),
-			 "D1 transition");
-		RULE(r->id == was->id && r->budget == was->budget && r->units == was->units &&
+		/* A due hold is claimed and finished within one reserve or extend (D14). */
+		RULE(moves(was->state, r->state) ||
+			 (ends_holds && was->state == RESERVED && r->state == EXPIRED), "D1 transition");
+		RULE(r->id == was->id && r->budget == was->budget && r->asked == was->asked &&
 			 r->digest == was->digest && (was->operation == 0 || r->operation == was->operation),
 			 "C3 identity");
 		RULE(holds(was->state) || memcmp(r, was, sizeof(*r)) == 0, "C3 terminal");
+		RULE(r->units == was->units || (call->name == EXTEND && call->id == r->id &&
+										r->units == was->units + call->units), "D13 units");
+		RULE(r->expires == was->expires || (call->name == START && call->id == r->id) ||
+			 (call->name == EXTEND && call->id == r->id && r->expires == call->deadline &&
+			  r->expires > was->expires), "D13 deadline");
+		RULE(r->progress == was->progress ||
+			 (call->name == REPORT_PROGRESS && call->id == r->id && r->progress > was->progress),
+			 "D10 progress never falls");
+		RULE(r->state == was->state || !call->attested || r->actual >= r->progress,
+			 "D10 attested below the progress");
+	}
+	for (int i = 0; i < m->records; i++)
+	{
+		if (m->record[i].call == RECORD_USAGE)
+			spent[m->record[i].budget] += m->record[i].units;
+		RULE(i >= before->records ||
+			 memcmp(&m->record[i], &before->record[i], sizeof(m->record[i])) == 0,
+			 "D12, D13, E3 recorded once");
+		RULE(m->record[i].granted <= m->record[i].units, "E3 granted");
 	}
 	for (int i = 0; i < m->budgets; i++)
 	{
@@ -950,11 +1154,38 @@ check_reservations(const Naive *m, const Naive *before)
 	return NULL;
 }
 
+/* check_operations: an operation that this call bound stands for one thing (D5, D12). */
+static const char *
+check_operations(const Naive *m, const Call *call)
+{
+	int			bound = recorded(m, RECORD_USAGE, 0, call->operation) != NULL;
+
+	for (int i = 0; i < m->reservations; i++)
+		bound += m->reservation[i].operation == call->operation;
+	RULE(call->operation == 0 || bound <= 1, "D12 one operation, two things");
+	return NULL;
+}
+
+/* check_operator: what opens a frozen pair, and calls that move no balance (D5, D8, D10). */
+static const char *
+check_operator(const Naive *m, const Naive *before, const Call *call)
+{
+	bool		moves_none = call->name == START || call->name == REPORT_PROGRESS ||
+		call->name == REPORT_UNKNOWN || call->name == CLAIM || call->name == RESOLVE;
+
+	RULE(!before->frozen || m->frozen || (call->name == UNFREEZE && debt(m) == 0), "D8 unfreeze");
+	RULE(!moves_none || (m->budgets == before->budgets &&
+						 memcmp(m->budget, before->budget,
+								sizeof(m->budget[0]) * (size_t) m->budgets) == 0),
+		 "D5, D10 a balance moved");
+	return NULL;
+}
+
 /*
  * check_bound: carry-over is never free capacity (B5).  For each line, what its
  * budgets have spent less the overdraft, hold, and what the line has paid to
  * debts, and what the head can still spend less its deficit, is at most what
- * the line opened with + elapsed time * rate + changes of quota.
+ * the line opened with + elapsed time * rate + changes of quota + grants.
  */
 static const char *
 check_bound(const Naive *m)
@@ -975,7 +1206,8 @@ check_bound(const Naive *m)
 			continue;
 		used += m->line[b->line].paid - b->deficit + (b == h ? b->available : 0);
 		RULE(used * PARTS <= m->line[b->line].allowance, "B5 bound");
-		RULE(b != h || !h->whole || used <= policy_of_head(m)->cap, "B5 window");
+		RULE(b != h || !h->whole || used <= policy_of_head(m)->cap + m->line[b->line].granted,
+			 "B5 window");
 		paid += m->line[b->line].paid;
 		used = 0;
 	}
@@ -990,7 +1222,11 @@ naive_check(const Naive *m, const Naive *before, const Call *call, const Answer 
 	const char *broken = check_budgets(m, before);
 
 	if (broken == NULL)
-		broken = check_reservations(m, before);
+		broken = check_reservations(m, before, call);
+	if (broken == NULL)
+		broken = check_operations(m, call);
+	if (broken == NULL)
+		broken = check_operator(m, before, call);
 	if (broken == NULL)
 		broken = check_bound(m);
 	if (broken != NULL)
@@ -1000,7 +1236,7 @@ naive_check(const Naive *m, const Naive *before, const Call *call, const Answer 
 	RULE(h->deficit == 0 || (h->whole && h->available == 0 && h->reserved == 0), "B5 deficit");
 	RULE(m->seen >= before->seen && m->at >= before->at, "A3");
 	RULE(m->at <= m->seen, "A3 refill ahead of the clock");
-	if (call->name == RESERVE && answer->wrote && !answer->overflow &&
+	if ((call->name == RESERVE || call->name == EXTEND) && answer->wrote && !answer->overflow &&
 		strcmp(answer->outcome, "ACCEPTED") == 0 && !answer->replayed)
 		RULE(debt(m) == 0 && !m->frozen && !m->draining &&
 			 outstanding(m) <= policy_of_head(m)->outstanding, "E1");
@@ -1016,7 +1252,8 @@ naive_show_pair(const Naive *m, PairView *view)
 	const NaiveBudget *h = const_head(m);
 
 	*view = (PairView) {
-		.budgets = m->budgets,.reservations = m->reservations,.debt = (int64_t) debt(m),
+		.budgets = m->budgets,.reservations = m->reservations,.records = m->records,
+		.debt = (int64_t) debt(m),
 		.older_debt = (int64_t) (debt(m) - (h->issued - h->repaid)),
 		.older_reserved = (int64_t) (outstanding(m) - h->reserved),.older_repaid = 0,
 		.seen_at = (int64_t) m->seen,.accrued_at = (int64_t) m->at,
@@ -1054,7 +1291,18 @@ naive_show_reservation(const Naive *m, int index, ReservationView *view)
 		.id = r->id,.budget = r->budget,.asked = (int64_t) r->asked,.digest = r->digest,
 		.operation = r->operation,.receipt = r->receipt,.reserved_units = (int64_t) r->units,
 		.actual_units = (int64_t) r->actual,.excess_units = (int64_t) r->excess,
-		.overdraft_units = (int64_t) r->overdraft,.excess_budget = r->excess_budget,
-		.expires_at = (int64_t) r->expires,.state = names[r->state]
+		.overdraft_units = (int64_t) r->overdraft,.progress_units = (int64_t) r->progress,
+		.excess_budget = r->excess_budget,.expires_at = (int64_t) r->expires,
+		.state = names[r->state]
 	};
+}
+
+void
+naive_show_record(const Naive *m, int index, RecordView *view)
+{
+	const NaiveRecord *record = &m->record[index];
+
+#define FIELD(name)	view->name = (int64_t) record->name;
+	RECORD_FIELDS(FIELD)
+#undef FIELD
 }

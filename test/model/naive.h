@@ -13,7 +13,12 @@
  *   not by a return that fills it;
  * - a refused or repeated call keeps nothing, not even the passing of time,
  *   unless an epoch opened, debt was repaid or a due hold ended in it;
- * - a due hold is ended by reserve only where waiting could help.
+ * - a due hold is ended by reserve and by extend only where waiting could help;
+ * - an extension takes a deadline within its own policy's TTL from now, and an
+ *   earlier one than it has changes nothing;
+ * - the limits of one reservation judge all units of an extended one, but not
+ *   where no unit is added;
+ * - recorded usage is one execution under the hard limit of the head's policy.
  */
 #ifndef MODEL_NAIVE_H
 #define MODEL_NAIVE_H
@@ -60,16 +65,30 @@ typedef struct NaiveReservation
 	Number		actual;
 	Number		excess;
 	Number		overdraft;
+	Number		progress;		/* used so far, as reported (D10) */
 	int			excess_budget;
 	Number		expires;
 	NaiveState	state;
 } NaiveReservation;
+
+/* What is stored under an id of its own: an extension, usage, a grant. */
+typedef struct NaiveRecord
+{
+	CallName	call;
+	int			id;				/* of the reservation that was extended, else 0 */
+	int			key;			/* of the extension or grant, or the operation */
+	Number		units;
+	Number		deadline;		/* of an extension */
+	int			budget;			/* that bore the usage */
+	Number		granted;		/* what of a grant found room */
+} NaiveRecord;
 
 /* For the bound of B5 only: what a line may use, and what it paid to debts. */
 typedef struct NaiveLine
 {
 	Number		allowance;		/* in parts of a unit, see naive.c */
 	Number		paid;
+	Number		granted;
 } NaiveLine;
 
 typedef struct Naive
@@ -88,11 +107,13 @@ typedef struct Naive
 	int			in_force;		/* the last policy that the pair has moved to */
 	int			budgets;
 	int			reservations;
+	int			records;
 	Number		since[POLICIES_MAX];
 	Document	policy[POLICIES_MAX];
 	NaiveLine	line[BUDGETS_MAX + 1];
 	NaiveBudget budget[BUDGETS_MAX];	/* opening order; the last is the head */
 	NaiveReservation reservation[LENGTH_MAX];
+	NaiveRecord record[LENGTH_MAX];
 } Naive;
 
 /* naive_open makes the pair, at its first call (B3). */
@@ -120,5 +141,6 @@ extern int64_t naive_ticks_until_full(const Naive *m);
 extern void naive_show_pair(const Naive *m, PairView *view);
 extern void naive_show_budget(const Naive *m, int index, BudgetView *view);
 extern void naive_show_reservation(const Naive *m, int index, ReservationView *view);
+extern void naive_show_record(const Naive *m, int index, RecordView *view);
 
 #endif							/* MODEL_NAIVE_H */

@@ -38,6 +38,23 @@ enum
 	F(own_debt_repaid, "repayments to the head") \
 	F(deficits, "budgets opened in deficit") \
 	F(deficits_filled, "deficits filled by units that came back") \
+	F(usage_covered, "recorded usage that was covered by what was available") \
+	F(usage_in_debt, "recorded usage that made debt") \
+	F(frozen_by_usage, "pairs frozen by recorded usage") \
+	F(older_granted, "grants that paid debts of closed budgets") \
+	F(debt_granted, "grants that paid the head's debt") \
+	F(deficit_granted, "grants that filled a deficit") \
+	F(available_granted, "grants that were available at once") \
+	F(grants_cut, "grants cut at the cap") \
+	F(units_added, "extensions that added units") \
+	F(deadlines_moved, "extensions that moved a deadline") \
+	F(closed_moved, "extensions that moved a deadline in a closed budget") \
+	F(deadlines_kept, "extensions whose deadline was no later one") \
+	F(holds_ended_by_extend, "due holds ended by an extend") \
+	F(let_in_by_due_holds, "extensions that due holds made room for") \
+	F(asked_still, "reserves replayed by what was asked, after an extension") \
+	F(attested, "settlements attested at or above a progress") \
+	F(below_progress, "settlements below the progress by the execution's own receipt") \
 	F(debt_and_deficit, "moments in debt and deficit") \
 	F(closed_came_back, "returns to a closed budget, minted into the head") \
 	F(lapsed, "returns to a closed budget that lapsed") \
@@ -69,7 +86,8 @@ static const char *const call_name[CALLS] = {
 	[RESERVE] = "reserve",[START] = "start",[SETTLE] = "settle",[RELEASE] = "release",
 	[REPORT_UNKNOWN] = "report_unknown",[CLAIM] = "claim",[FINISH] = "finish",
 	[RESOLVE] = "resolve",[REPAY] = "repay",[UNFREEZE] = "unfreeze",[FREEZE] = "freeze",
-	[DRAIN] = "drain",[PUBLISH] = "publish"
+	[DRAIN] = "drain",[PUBLISH] = "publish",[EXTEND] = "extend",
+	[REPORT_PROGRESS] = "report_progress",[RECORD_USAGE] = "record_usage",[GRANT] = "grant"
 };
 
 /* By call and dimension; a replay counts in the last column. */
@@ -80,12 +98,18 @@ static const char *const must_happen[CALLS] = {
 	[RESERVE] = ",=,request,region,estimator,deadline,draining,frozen,largest_reservation,cap,"
 	"largest_outstanding,debt,available,operation_elsewhere",
 	[START] = ",=,expired,released,operation,operation_elsewhere,reservation",
-	[SETTLE] = ",=,not_started,operation,figures,reservation",
+	[SETTLE] = ",=,not_started,operation,figures,progress,reservation",
 	[RELEASE] = ",=,already_started,expired,settled,reservation",
 	[REPORT_UNKNOWN] = ",=,not_started,settled,not_due,operation,reservation",
 	[CLAIM] = ",=,not_due,already_started,settled,released,expired,reservation",
 	[FINISH] = ",=,not_due,already_started,settled,released,reservation",
-	[RESOLVE] = ",=",[UNFREEZE] = ",=,debt",[REPAY] = "",[FREEZE] = "",[DRAIN] = "",[PUBLISH] = ""
+	[RESOLVE] = ",=",[UNFREEZE] = ",=,debt",[REPAY] = "",[FREEZE] = ",=",[DRAIN] = "",
+	[PUBLISH] = "",
+	[EXTEND] = ",=,expired,released,already_started,settled,ttl,closed_budget,"
+	"largest_reservation,cap,largest_outstanding,draining,frozen,debt,available,extension,"
+	"reservation",
+	[REPORT_PROGRESS] = ",=,not_started,operation,settled,reservation",
+	[RECORD_USAGE] = ",=,figures,operation_elsewhere",[GRANT] = ",=,grant"
 };
 
 /* column_of finds the column of an answer that both sides gave. */
@@ -154,6 +178,7 @@ typedef struct Run
 								 * where sums are capped, are not compared then */
 	int			next_id;
 	int			next_operation;
+	int			next_key;		/* of an extension or a grant */
 	int			remembered;
 	Call		memory[REMEMBERED];	/* calls that took effect */
 	Call		call;			/* the present one */
@@ -245,7 +270,7 @@ begin(int64_t seed)
 	memcpy(run.kinds, ONE_OF(mixes), sizeof(run.kinds));
 	run.shape = (int) between(0, 5);
 	run.huge = one_in(8);
-	run.next_id = run.next_operation = 1;
+	run.next_id = run.next_operation = run.next_key = 1;
 	run.clock = LL_PERIOD_ORIGIN + between(-30, 40);
 	first = random_document(1);
 	naive_open(&naive, &first, run.clock);
@@ -265,9 +290,12 @@ wanted(CallName name, const NaiveReservation *r)
 		case CLAIM:
 			return r->state == RESERVED;
 		case SETTLE:
+		case REPORT_PROGRESS:
 			return r->state == STARTED || r->state == USAGE_UNKNOWN;
 		case REPORT_UNKNOWN:
 			return r->state == STARTED;
+		case EXTEND:
+			return (r->state == RESERVED || r->state == STARTED) && r->expires > run.clock;
 		case FINISH:
 			return r->state == EXPIRING;
 		case RESERVE:
@@ -277,6 +305,8 @@ wanted(CallName name, const NaiveReservation *r)
 		case FREEZE:
 		case DRAIN:
 		case PUBLISH:
+		case RECORD_USAGE:
+		case GRANT:
 			break;
 	}
 	return false;
@@ -348,8 +378,58 @@ new_settle(const NaiveReservation *r)
 	}
 	return (Call) {
 		.name = SETTLE,.id = r->id,.units = actual,.digest = (int) between(0, 2),
+		.attested = one_in(3),
 		.operation = one_in(12) ? run.next_operation++ : r->operation
 	};
+}
+
+/* new_extend: units, a later deadline or both, seldom more than the TTL allows. */
+static Call
+new_extend(const NaiveReservation *r)
+{
+	const Document *own = &naive.policy[r->budget < 0 ? 0 : naive.budget[r->budget].policy];
+	int64_t		ttl = r->state == STARTED ? own->execution_ttl : own->hold_ttl;
+	int64_t		deadline = NO_LIMIT;
+	int64_t		units = one_in(3) ? 0 : run.huge ? some_units() : between(1, one_in(3) ? 11 : 3);
+
+	if (units == 0 || one_in(3))
+		deadline = one_in(20) ? NO_LIMIT : run.clock + (one_in(2) ? ttl : between(-2, ttl + 1));
+	return (Call) {
+		.name = EXTEND,.id = r->id,.key = run.next_key++,.units = units,.deadline = deadline
+	};
+}
+
+/* new_progress: mostly a little more, sometimes less, or more than is reserved. */
+static Call
+new_progress(const NaiveReservation *r)
+{
+	int64_t		units = (int64_t) r->units;
+
+	return (Call) {
+		.name = REPORT_PROGRESS,.id = r->id,
+		.units = one_in(8) && units < INT64_MAX - 3 ? units + between(1, 3)
+			: one_in(20) ? 0 : between(0, units),
+		.operation = one_in(12) ? run.next_operation++ : r->operation
+	};
+}
+
+/* new_usage: seldom under an operation that is known already. */
+static Call
+new_usage(void)
+{
+	const NaiveReservation *r = some_reservation(SETTLE);
+	const NaiveRecord *record = &naive.record[naive.records > 0 ? between(0, naive.records - 1) : 0];
+	Call		call = {.name = RECORD_USAGE,.units = one_in(3) ? between(1, 12) : between(1, 3)};
+
+	if (run.huge)
+		call.units = one_in(20) ? INT64_MAX : some_units();
+	if (one_in(10) && r != NULL && r->operation != 0)
+		call.operation = r->operation;
+	else if (one_in(10) && naive.records > 0 && record->call == RECORD_USAGE)
+		call.operation = record->key;
+	else
+		call.operation = run.next_operation++;
+	return call;
 }
 
 static Call
@@ -365,18 +445,21 @@ new_publish(void)
 	return call;
 }
 
-/* some_operation: its own or a new one, seldom another reservation's. */
+/* some_operation: its own or a new one, seldom another's, of a reservation or not. */
 static int
 some_operation(const NaiveReservation *r)
 {
 	const NaiveReservation *other = some_reservation(SETTLE);
+	const NaiveRecord *record = &naive.record[naive.records > 0 ? between(0, naive.records - 1) : 0];
 
+	if (one_in(20) && naive.records > 0 && record->call == RECORD_USAGE)
+		return record->key;
 	if (r->operation != 0 && !one_in(4))
 		return r->operation;
 	return one_in(10) && other->operation != 0 ? other->operation : run.next_operation++;
 }
 
-/* repeat sends a call again, or contradicts it (D2, D5, D6). */
+/* repeat sends a call again, or contradicts it (D2, D5, D6, D12, D13, E3). */
 static bool
 repeat(Call *call)
 {
@@ -394,7 +477,9 @@ repeat(Call *call)
 		return true;
 	if (call->name == START || (call->name == SETTLE && one_in(3)))
 		call->operation = run.next_operation++;
-	else if (one_in(2))
+	else if (call->name == EXTEND && one_in(2))
+		call->deadline = call->deadline == NO_LIMIT ? run.clock : call->deadline + 1;
+	else if ((call->name == RESERVE || call->name == SETTLE) && one_in(2))
 		call->digest++;
 	else
 		call->units -= call->units > 1 ? 1 : -1;
@@ -412,12 +497,16 @@ choose_call(Call *call)
 	}			table[] = {
 		{RESERVE, 240}, {START, 130}, {SETTLE, 130}, {RELEASE, 45}, {REPORT_UNKNOWN, 35},
 		{CLAIM, 40}, {FINISH, 30}, {RESOLVE, 12}, {REPAY, 20}, {UNFREEZE, 30}, {FREEZE, 3},
-		{DRAIN, 3}, {PUBLISH, 40}, {CALLS, 45}	/* CALLS: a repeat */
+		{DRAIN, 3}, {PUBLISH, 40}, {EXTEND, 90}, {REPORT_PROGRESS, 40}, {RECORD_USAGE, 25},
+		{GRANT, 20}, {CALLS, 60}	/* CALLS: a repeat */
 	};
 	const NaiveReservation *r;
-	int64_t		ticket = between(0, 802);
+	int64_t		ticket = 0;
 	int			i = 0;
 
+	for (size_t n = 0; n < sizeof(table) / sizeof(table[0]); n++)
+		ticket += table[n].weight;
+	ticket = between(0, ticket - 1);
 	run.expected = NULL;
 	while (ticket >= table[i].weight)
 		ticket -= table[i++].weight;
@@ -440,6 +529,26 @@ choose_call(Call *call)
 		case REPORT_UNKNOWN:
 			call->operation = call->id > 0 ? some_operation(r) : run.next_operation++;
 			call->by_caller = one_in(2);
+			return true;
+		case EXTEND:
+			if (call->id > 0)
+				*call = new_extend(r);
+			else
+				call->deadline = run.clock;
+			return true;
+		case REPORT_PROGRESS:
+			if (call->id > 0)
+				*call = new_progress(r);
+			else
+				call->operation = run.next_operation++;
+			return true;
+		case RECORD_USAGE:
+			*call = new_usage();
+			return true;
+		case GRANT:
+			call->id = 0;
+			call->key = run.next_key++;
+			call->units = some_units();
 			return true;
 		case RESOLVE:
 			call->digest = (int) between(1, 3);
@@ -498,6 +607,7 @@ print_states(void)
 {
 	int			budgets;
 	int			rows;
+	int			records;
 
 	{
 		PairView	n;
@@ -509,6 +619,7 @@ print_states(void)
 		PAIR_FIELDS(PRINT)
 		budgets = (int) (n.budgets < l.budgets ? n.budgets : l.budgets);
 		rows = (int) (n.reservations < l.reservations ? n.reservations : l.reservations);
+		records = (int) (n.records < l.records ? n.records : l.records);
 	}
 	for (int i = 0; i < budgets; i++)
 	{
@@ -532,6 +643,16 @@ print_states(void)
 			printf(", ledger %s  <<<", l.state);
 		RESERVATION_FIELDS(PRINT)
 	}
+	for (int i = 0; i < records; i++)
+	{
+		RecordView	n;
+		RecordView	l;
+
+		naive_show_record(&naive, i, &n);
+		ledger_show_record(&ledger, i, &l);
+		printf("\n#   record %d, naive:", i);
+		RECORD_FIELDS(PRINT)
+	}
 	printf("\n");
 }
 
@@ -544,11 +665,12 @@ fail(const char *what)
 	printf("not ok 1 - %s\n", what);
 	printf("#   seed %lld, event %d; again with: --seed %lld --events %d --length %d\n",
 		   (long long) run.seed, run.event, (long long) run.seed, run.event + 1, run.event + 1);
-	printf("#   clock %lld: %s id %d, units %lld, digest %d, operation %d, deadline %lld%s%s%s\n",
-		   (long long) run.clock, call_name[c->name], c->id, (long long) c->units, c->digest,
-		   c->operation, c->deadline == NO_LIMIT ? -1LL : (long long) c->deadline,
-		   c->by_caller ? ", by the caller" : "", c->wrong_region ? ", wrong region" : "",
-		   c->wrong_estimator ? ", wrong estimator" : "");
+	printf("#   clock %lld: %s id %d, key %d, units %lld, digest %d, operation %d, "
+		   "deadline %lld%s%s%s%s\n",
+		   (long long) run.clock, call_name[c->name], c->id, c->key, (long long) c->units,
+		   c->digest, c->operation, c->deadline == NO_LIMIT ? -1LL : (long long) c->deadline,
+		   c->by_caller ? ", by the caller" : "", c->attested ? ", attested" : "",
+		   c->wrong_region ? ", wrong region" : "", c->wrong_estimator ? ", wrong estimator" : "");
 	print_answer("naive", &run.naive_said);
 	print_answer("ledger", &run.ledger_said);
 	for (int i = 0; i < naive.policies; i++)
@@ -601,7 +723,72 @@ same_states(void)
 			memcmp(&n, &l, offsetof(ReservationView, state)) != 0)
 			return false;
 	}
+	for (int i = 0; i < pn.records; i++)
+	{
+		RecordView	n;
+		RecordView	l;
+
+		naive_show_record(&naive, i, &n);
+		ledger_show_record(&ledger, i, &l);
+		if (memcmp(&n, &l, sizeof(n)) != 0)
+			return false;
+	}
 	return true;
+}
+
+static const NaiveReservation *
+reservation_of(const Naive *m, int id)
+{
+	for (int i = 0; i < m->reservations; i++)
+		if (m->reservation[i].id == id)
+			return &m->reservation[i];
+	return NULL;
+}
+
+/* count_extension notes what an extend did. */
+static void
+count_extension(bool accepted, long ended)
+{
+	const NaiveReservation *r = reservation_of(&naive, run.call.id);
+	const NaiveReservation *was = reservation_of(&before, run.call.id);
+
+	facts[holds_ended_by_extend] += ended;
+	if (!accepted)
+		return;
+	facts[let_in_by_due_holds] += ended > 0;
+	facts[units_added] += r->units > was->units;
+	facts[deadlines_moved] += r->expires > was->expires;
+	facts[closed_moved] += r->expires > was->expires && r->budget < naive.budgets - 1;
+	facts[deadlines_kept] += run.call.deadline != NO_LIMIT && r->expires == was->expires;
+}
+
+/* count_operators notes what recorded usage or a grant did to the head, unless that is new. */
+static void
+count_operators(const NaiveBudget *h, const NaiveBudget *old, Number older_repaid)
+{
+	if (run.call.name == RECORD_USAGE)
+	{
+		facts[usage_covered] += h->issued == old->issued;
+		facts[usage_in_debt] += h->issued > old->issued;
+		facts[frozen_by_usage] += naive.frozen && !before.frozen;
+	}
+	if (run.call.name != GRANT)
+		return;
+	facts[older_granted] += older_repaid > 0;
+	facts[debt_granted] += h->repaid > old->repaid;
+	facts[deficit_granted] += h->deficit < old->deficit;
+	facts[available_granted] += h->available > old->available;
+	facts[grants_cut] += naive.record[naive.records - 1].granted < run.call.units;
+}
+
+/* count_settlement notes how one stands to the progress. */
+static void
+count_settlement(void)
+{
+	const NaiveReservation *r = reservation_of(&naive, run.call.id);
+
+	facts[attested] += run.call.attested && r->progress > 0;
+	facts[below_progress] += r->actual < r->progress;
 }
 
 /* count_facts notes what this call did, from the naive side. */
@@ -612,7 +799,9 @@ count_facts(void)
 	const NaiveBudget *old = &before.budget[before.budgets - 1];
 	const NaiveBudget *closed = &naive.budget[before.budgets - 1];
 	const Answer *a = &run.naive_said;
+	bool		accepted = strcmp(a->outcome, "ACCEPTED") == 0 && !a->replayed;
 	Number		older_repaid = 0;
+	long		ended = 0;
 
 	answers[run.call.name][column_of(a)]++;
 	for (int i = before.budgets; i < naive.budgets; i++)
@@ -640,13 +829,27 @@ count_facts(void)
 	facts[unopened_paid] += naive.paid_unopened > before.paid_unopened;
 	facts[older_debt_repaid] += older_repaid > 0;
 	facts[own_debt_repaid] += closed->repaid > old->repaid;
-	facts[deficits_filled] += naive.budgets == before.budgets && h->deficit < old->deficit;
+	facts[deficits_filled] += naive.budgets == before.budgets && h->deficit < old->deficit &&
+		run.call.name != GRANT;
 	facts[debt_and_deficit] += h->deficit > 0 && h->issued > h->repaid;
 	facts[debts_made] += run.call.name == SETTLE && a->wrote && h->issued > old->issued;
 	facts[unminted] += naive.budgets == before.budgets && h->burned > old->burned;
 	facts[frozen_by_breach] += run.call.name == SETTLE && naive.frozen && !before.frozen;
-	for (int i = 0; run.call.name == RESERVE && i < before.reservations; i++)
-		facts[holds_ended] += naive.reservation[i].state != before.reservation[i].state;
+	for (int i = 0; i < before.reservations; i++)
+		ended += naive.reservation[i].state != before.reservation[i].state;
+	if (run.call.name == RESERVE)
+	{
+		const NaiveReservation *r = reservation_of(&naive, run.call.id);
+
+		facts[holds_ended] += ended;
+		facts[asked_still] += a->replayed && r->units > r->asked;
+	}
+	if (run.call.name == EXTEND)
+		count_extension(accepted, ended);
+	if (run.call.name == SETTLE && accepted)
+		count_settlement();
+	if (accepted && naive.budgets == before.budgets)
+		count_operators(h, old, older_repaid);
 	facts[kept_nothing] += !a->wrote;
 	facts[refused_yet_kept] += a->wrote && strcmp(a->outcome, "REFUSED") == 0;
 }
@@ -693,7 +896,7 @@ remember(void)
 	if (run.naive_said.replayed || strcmp(run.naive_said.outcome, "ACCEPTED") != 0)
 		return;
 	if (c->name == RESERVE || c->name == START || c->name == SETTLE || c->name == RELEASE ||
-		c->name == RESOLVE)
+		c->name == RESOLVE || c->name == EXTEND || c->name == RECORD_USAGE || c->name == GRANT)
 		run.memory[run.remembered++ % REMEMBERED] = *c;
 }
 

@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(64);
+SELECT plan(72);
 
 -- A ledger with something in every corner: three epochs, two generations, debts, an
 -- excess, a fence, every state.
@@ -29,6 +29,7 @@ SELECT is(reserve('owes', 'chat', 'r2', 40), 'ACCEPTED RESERVED', 'with a hold')
 SELECT is(settle('owes', 'r1', 'o1', 90), 'ACCEPTED SETTLED_WITH_DEBT', 'that owes thirty');
 SELECT publish('owes', 'chat', continuous(2, '1 hour', 100));
 SELECT is((SELECT debt FROM limitledger.repay_debt('owes', 'chat')), 30::bigint, 'under its next generation too');
+SELECT is((SELECT outcome FROM limitledger.record_usage('t', 'chat', 'ran', 30)), 'ACCEPTED', 'usage that was never reserved');
 SELECT sound('all is well');
 
 -- Now without guards.
@@ -92,6 +93,14 @@ SELECT finds('UPDATE limitledger.head_budget SET older_reserved = older_reserved
 SELECT finds('UPDATE limitledger.head_budget SET available = 1, minted = minted + 1 WHERE subject = ''owes''', 'E2 owes chat', 'something available in debt');
 SELECT finds(head('available = available + 1000000, minted = minted + 1000000'), 'C4 t chat', 'more available than the cap');
 
+-- C2, from the side of usage that was never reserved.
+SELECT finds('UPDATE limitledger.operation SET usage_units = usage_units + 1 WHERE operation_id = ''ran''', 'C2 t chat', 'usage that was raised');
+SELECT finds('UPDATE limitledger.operation SET usage_units = usage_units - 1 WHERE operation_id = ''ran''', 'C2 t chat', 'usage that was lowered');
+SELECT finds('DELETE FROM limitledger.operation WHERE operation_id = ''ran''', 'C2 t chat', 'usage that was deleted');
+SELECT finds('UPDATE limitledger.operation SET epoch = epoch - interval ''1 hour'' WHERE operation_id = ''ran''', 'C2 t chat', 'usage moved to another budget');
+SELECT finds('UPDATE limitledger.operation SET route = ''embed'', usage_units = 0 WHERE operation_id = ''ran''', 'C2 t chat, C2 t embed', 'usage without its budget');
+SELECT finds('INSERT INTO limitledger.operation SELECT subject, ''stray'', NULL, now(), 1, route, generation, epoch FROM limitledger.head_budget WHERE subject = ''owes''', 'C2 owes chat', 'usage that no budget spent');
+
 -- B5, the chain of budgets.
 SELECT finds(head('carried = carried + 1'), 'B5 t chat', 'a head that carried too much');
 SELECT finds(head('carried = carried - 1, opening = opening - 1, available = available - 1'), 'B5 t chat', 'or too little');
@@ -107,6 +116,7 @@ SELECT finds('DELETE FROM limitledger.head_budget WHERE subject = ''owes''', 'C2
 SELECT finds('DELETE FROM limitledger.closed_budget WHERE subject = ''owes''', 'B5 owes chat, C2 owes chat', 'a closed budget that is gone');
 SELECT finds(head('opening = 1300, carried = 1300, available = available + 100'), 'B5 t chat', 'a window that opened with more than its quota');
 SELECT finds('UPDATE limitledger.closed_budget SET opening = opening + 1, carried = carried + 1, minted = minted - 1 WHERE subject = ''owes''', 'B5 owes chat, C1 owes chat', 'a first budget above the cap');
+SELECT finds('UPDATE limitledger.head_budget SET carried = carried + 1 WHERE subject = ''owes''', 'B5 owes chat', 'units carried that the one before did not have');
 
 -- B1 and D5.
 SELECT finds('DELETE FROM limitledger.policy WHERE generation = (SELECT generation FROM limitledger.head_budget WHERE subject = ''owes'')', 'B1 owes chat', 'a policy that is gone');

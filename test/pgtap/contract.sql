@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(383);
+SELECT plan(528);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -25,11 +25,14 @@ INSERT INTO contract VALUES
   ('settle_usage', 'subject text, reservation_id text, operation_id text, actual bigint, receipt_digest bytea DEFAULT NULL::bytea, source text DEFAULT ''executor''::text', '@', false, 'v'),
   ('release_reservation', 'subject text, reservation_id text', '@', false, 'v'),
   ('report_usage_unknown', 'subject text, reservation_id text, operation_id text', '@', false, 'v'),
+  ('report_progress', 'subject text, reservation_id text, operation_id text, units bigint', '@', false, 'v'),
+  ('extend_reservation', 'subject text, reservation_id text, extension_id text, units bigint DEFAULT 0, until timestamp with time zone DEFAULT NULL::timestamp with time zone', '@', false, 'v'),
+  ('record_usage', 'subject text, route text, operation_id text, units bigint', '@', false, 'v'),
   ('get_reservation', 'subject text, reservation_id text', '@', false, 's'),
   ('resolve_reservation', 'subject text, reservation_id text, digest bytea', '@', false, 'v'),
   ('reserve_capacity_batch', 'subjects text[], routes text[], reservation_ids text[], units bigint[], digests bytea[], regions text[] DEFAULT NULL::text[], '
     'estimator_digests bytea[] DEFAULT NULL::bytea[], deadlines timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], '
-    'priorities integer[] DEFAULT NULL::integer[], start_operations text[] DEFAULT NULL::text[]', 'element integer, @', true, 'v'),
+    'priorities integer[] DEFAULT NULL::integer[], start_operations text[] DEFAULT NULL::text[], require_all boolean DEFAULT false', 'element integer, @', true, 'v'),
   ('start_reservation_batch', 'subjects text[], reservation_ids text[], operation_ids text[]', 'element integer, @', true, 'v'),
   ('settle_usage_batch', 'subjects text[], reservation_ids text[], operation_ids text[], actuals bigint[], receipt_digests bytea[] DEFAULT NULL::bytea[], '
     'sources text[] DEFAULT NULL::text[]', 'element integer, @', true, 'v'),
@@ -38,6 +41,9 @@ INSERT INTO contract VALUES
     'overdraft_issued bigint, available bigint, reserved bigint, spent bigint, retired_for_emergency bigint, overdraft_repaid bigint, burned bigint, deficit bigint, '
     'debt bigint, outstanding bigint, due_units bigint, admission text, frozen_reason text, reset_at timestamp with time zone, ledger_at timestamp with time zone', true, 's'),
   ('repay_debt', 'subject text, route text', 'outcome text, dimension text, repaid_units bigint, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('grant_capacity', 'subject text, route text, grant_id text, units bigint, reason text', 'outcome text, dimension text, replayed boolean, granted_units bigint, '
+    'debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('freeze', 'subject text, route text, reason text', 'outcome text, dimension text, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
   ('unfreeze', 'subject text, route text, reason text', 'outcome text, dimension text, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
   ('claim_expiring', 'batch_limit integer', 'claimed bigint', false, 'v'),
   ('finish_expiring', 'batch_limit integer', 'expired bigint, expired_units bigint', false, 'v'),
@@ -52,6 +58,13 @@ INSERT INTO contract VALUES
   ('verify_conservation', '', 'rule text, subject text, route text, generation bigint, epoch timestamp with time zone, detail text', true, 's'),
   ('request_digest', 'request jsonb', NULL, false, 'i'),
   ('canonical_json', 'request jsonb', NULL, false, 'i'),
+  ('structured_string', 'value text', NULL, false, 'i'),
+  ('retry_after', 'retry_after_ms bigint', NULL, false, 'i'),
+  ('rate_limit', 'route text, available bigint, reset_at timestamp with time zone, ledger_at timestamp with time zone, retry_after_ms bigint DEFAULT NULL::bigint', NULL, false, 'i'),
+  ('rate_limit_policy', 'route text, cap bigint, unit text DEFAULT NULL::text, window_seconds bigint DEFAULT NULL::bigint', NULL, false, 'i'),
+  ('http_headers', 'route text, available bigint, cap bigint, reset_at timestamp with time zone, ledger_at timestamp with time zone, retry_after_ms bigint DEFAULT NULL::bigint, '
+    'unit text DEFAULT NULL::text, window_seconds bigint DEFAULT NULL::bigint, dialect text DEFAULT NULL::text', 'name text, value text', true, 'i'),
+  ('problem_details', 'outcome text, dimension text, retry_after_ms bigint, retry_kind text, generation bigint, route text DEFAULT NULL::text', NULL, false, 'i'),
   ('ledger_clock', '', NULL, false, 'v');
 UPDATE contract SET columns = replace(contract.columns, '@', receipt.columns) FROM receipt;
 
@@ -122,10 +135,19 @@ INSERT INTO good VALUES
   ('settle_usage', 4, 'actual', '1', 'actual'), ('settle_usage', 5, 'receipt_digest', 'sha256(''x'')', 'optional digest'), ('settle_usage', 6, 'source', '''operator''', 'source'),
   ('release_reservation', 1, 'subject', '''t''', 'subject'), ('release_reservation', 2, 'reservation_id', '''r''', 'id'),
   ('report_usage_unknown', 1, 'subject', '''t''', 'subject'), ('report_usage_unknown', 2, 'reservation_id', '''s''', 'id'), ('report_usage_unknown', 3, 'operation_id', '''o''', 'id'),
+  ('report_progress', 1, 'subject', '''t''', 'subject'), ('report_progress', 2, 'reservation_id', '''s''', 'id'), ('report_progress', 3, 'operation_id', '''o''', 'id'),
+  ('report_progress', 4, 'units', '1', 'actual'),
+  ('extend_reservation', 1, 'subject', '''t''', 'subject'), ('extend_reservation', 2, 'reservation_id', '''r''', 'id'), ('extend_reservation', 3, 'extension_id', '''e''', 'id'),
+  ('extend_reservation', 4, 'units', '1', 'actual'), ('extend_reservation', 5, 'until', '''2030-01-01 10:00:30+00''', ''),
+  ('record_usage', 1, 'subject', '''t''', 'subject'), ('record_usage', 2, 'route', '''chat''', 'id'), ('record_usage', 3, 'operation_id', '''o ran''', 'id'),
+  ('record_usage', 4, 'units', '1', 'actual'),
   ('get_reservation', 1, 'subject', '''t''', 'subject'), ('get_reservation', 2, 'reservation_id', '''r''', 'id'),
   ('resolve_reservation', 1, 'subject', '''t''', 'subject'), ('resolve_reservation', 2, 'reservation_id', '''lost''', 'id'), ('resolve_reservation', 3, 'digest', 'sha256(''d'')', 'digest'),
   ('get_budget', 1, 'subject', '''t''', 'subject'), ('get_budget', 2, 'route', '''chat''', 'id'),
   ('repay_debt', 1, 'subject', '''t''', 'subject'), ('repay_debt', 2, 'route', '''chat''', 'id'),
+  ('grant_capacity', 1, 'subject', '''t''', 'subject'), ('grant_capacity', 2, 'route', '''chat''', 'id'), ('grant_capacity', 3, 'grant_id', '''g''', 'id'),
+  ('grant_capacity', 4, 'units', '1', 'units'), ('grant_capacity', 5, 'reason', '''because''', 'reason'),
+  ('freeze', 1, 'subject', '''t''', 'subject'), ('freeze', 2, 'route', '''chat''', 'id'), ('freeze', 3, 'reason', '''because''', 'reason'),
   ('unfreeze', 1, 'subject', '''t''', 'subject'), ('unfreeze', 2, 'route', '''chat''', 'id'), ('unfreeze', 3, 'reason', '''because''', 'reason'),
   ('claim_expiring', 1, 'batch_limit', '10', 'limit'), ('finish_expiring', 1, 'batch_limit', '10', 'limit'), ('expire_reservations', 1, 'batch_limit', '10', 'limit'),
   ('expire_executions', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 2, 'after_subject', '''''', ''), ('repay_debtors', 3, 'after_route', '''''', '');
@@ -152,6 +174,9 @@ SELECT is_misuse('maintain(NULL)', 'LL101', 'batch_limit', 'maintain: batch_limi
 SELECT is_misuse('maintain(0)', 'LL106', 'batch_limit', 'maintain: batch_limit is zero');
 SELECT is_misuse('maintain(10, NULL)', 'LL101', 'time_limit', 'maintain: time_limit is NULL');
 SELECT is_misuse('maintain(10, ''-1 second'')', 'LL106', 'time_limit', 'maintain: time_limit is negative');
+
+SELECT is_misuse('extend_reservation(''t'', ''r'', ''e'')', 'LL106', 'units', 'extend_reservation: nothing to extend');
+SELECT is_misuse('extend_reservation(''t'', ''r'', ''e'', 0, NULL)', 'LL106', 'until', 'extend_reservation: no units, no deadline');
 
 -- With nothing bad they all work, so that it was the bad value.
 SELECT lives_ok(format('SELECT * FROM limitledger.%s(%s)', call, string_agg(value, ', ' ORDER BY n)), call || ': good values')
@@ -187,6 +212,7 @@ SELECT results_eq($$SELECT sqlstate FROM limitledger.sqlstates() ORDER BY 1$$,
 SELECT results_eq($$SELECT DISTINCT outcome FROM limitledger.outcomes() ORDER BY 1$$, ARRAY['ACCEPTED', 'CONFLICT', 'REFUSED', 'UNKNOWN'], 'four outcomes');
 SELECT is_empty($$SELECT t.outcome, t.dimension FROM limitledger.transitions() t EXCEPT SELECT o.outcome, o.dimension FROM limitledger.outcomes() o$$, 'transitions() uses the words of outcomes()');
 SELECT is_empty($$SELECT outcome, dimension FROM limitledger.repay_debt('nobody', 'nowhere') UNION SELECT outcome, dimension FROM limitledger.unfreeze('nobody', 'nowhere', 'why')
+                  UNION SELECT outcome, dimension FROM limitledger.freeze('nobody', 'nowhere', 'why') UNION SELECT outcome, dimension FROM limitledger.grant_capacity('nobody', 'nowhere', 'g', 1, 'why')
                   EXCEPT SELECT outcome, dimension FROM limitledger.outcomes()$$, 'and so do the calls about a pair');
 SELECT sound('at the end');
 

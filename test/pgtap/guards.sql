@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(153);
+SELECT plan(187);
 
 SELECT at('10:00:00');
 SELECT publish('t', 'chat', quota(1000) || '{"holdTtl": "2 hours", "executionTtl": "2 hours"}');
@@ -24,6 +24,10 @@ SELECT publish('u', 'embed', '{"hardExecutionLimit": 1}');
 SELECT is(reserve('u', 'embed', 'r', 2, 'o'), 'ACCEPTED STARTED', 'another pair');
 SELECT is(settle('u', 'r', 'o', 2), 'ACCEPTED SETTLED', 'is frozen');
 SELECT is((SELECT outcome FROM limitledger.unfreeze('u', 'embed', 'looked into it')), 'ACCEPTED', 'and opened by an operator');
+SELECT is((SELECT outcome FROM limitledger.record_usage('u', 'embed', 'o ran', 1)), 'ACCEPTED', 'usage that was not reserved');
+SELECT is((SELECT granted_units FROM limitledger.grant_capacity('u', 'embed', 'g', 1, 'goodwill')), 1::bigint, 'was granted anew');
+SELECT is((SELECT outcome FROM limitledger.extend_reservation('t', 'started', 'e', until => '2030-01-01 12:30:00+00')), 'ACCEPTED', 'an extension');
+SELECT is((SELECT outcome FROM limitledger.report_progress('t', 'started', 'o1', 10)), 'ACCEPTED', 'and progress');
 SELECT sound('so far');
 
 -- refused runs a statement and asserts that it fails with one of these SQLSTATEs.
@@ -64,22 +68,25 @@ FROM (VALUES
   ('held', 'state = ''USAGE_UNKNOWN'', operation_id = ''o'''), ('held', 'state = ''EXPIRED'''),
   ('started', 'state = ''RESERVED'', operation_id = NULL'), ('started', 'state = ''RELEASED'', operation_id = NULL'),
   ('started', 'state = ''EXPIRING'', operation_id = NULL'), ('started', 'state = ''EXPIRED'', operation_id = NULL'),
-  ('started', 'operation_id = ''other'''),
+  ('started', 'operation_id = ''other'''), ('started', 'progress_units = progress_units - 1'), ('started', 'expires_at = expires_at - interval ''1 second'''),
+  ('started', 'reserved_units = reserved_units - 1'), ('held', 'reserved_units = reserved_units - 1'), ('settled', 'progress_units = 1'),
   ('settled', 'actual_units = actual_units - 1'), ('settled', 'state = ''STARTED'', actual_units = NULL'), ('settled', 'receipt_source = ''operator'''),
   ('settled', 'state = ''SETTLED_WITH_DEBT'''), ('settled', 'ended_at = NULL'),
   ('debtor', 'state = ''SETTLED'''), ('debtor', 'excess_units = 1'),
   ('released', 'state = ''RESERVED'''), ('released', 'reserved_units = 0')) c (id, change);
 SELECT refused('UPDATE limitledger.operation SET ' || change, 'LL902', 'operation: ' || change)
-FROM unnest(ARRAY['operation_id = operation_id || ''x''', 'reservation_id = ''x''', 'bound_at = bound_at']) change;
+FROM unnest(ARRAY['operation_id = operation_id || ''x''', 'reservation_id = ''x''', 'bound_at = bound_at', 'usage_units = usage_units + 1 WHERE usage_units IS NOT NULL']) change;
+SELECT refused('UPDATE limitledger.extension SET ' || change, 'LL902', 'extension: ' || change) FROM unnest(ARRAY['units = units + 1', 'extension_id = ''x''', 'extended_at = extended_at']) change;
+SELECT refused('UPDATE limitledger.capacity_grant SET ' || change, 'LL902', 'capacity_grant: ' || change) FROM unnest(ARRAY['units = units + 1', 'granted_units = 0', 'reason = ''another''']) change;
 SELECT refused('UPDATE limitledger.operator_action SET reason = ''another''', 'LL902', 'operator_action: another reason');
 SELECT refused('UPDATE limitledger.policy SET ' || change, 'LL902', 'policy: ' || change)
 FROM unnest(ARRAY['cap = cap + 1', 'hold_ttl = ''1 hour''', 'stage = ''published'', active_at = NULL', 'active_at = active_at + interval ''1 second''', 'document = ''{}''']) change;
-SELECT refused('DELETE FROM limitledger.' || t, 'LL902', 'delete from ' || t) FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'operator_action', 'policy']) t;
+SELECT refused('DELETE FROM limitledger.' || t, 'LL902', 'delete from ' || t) FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'extension', 'capacity_grant', 'operator_action', 'policy']) t;
 SELECT refused('TRUNCATE limitledger.' || t, 'LL902', 'truncate ' || t)
-FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'operator_action', 'policy']) t;
+FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'extension', 'capacity_grant', 'operator_action', 'policy']) t;
 
 -- The CHECKs, alone: each constraint by its name.
-SELECT format('ALTER TABLE limitledger.%I DISABLE TRIGGER USER', t) FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation']) t \gexec
+SELECT format('ALTER TABLE limitledger.%I DISABLE TRIGGER USER', t) FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'extension', 'capacity_grant']) t \gexec
 CREATE FUNCTION helpers.checked(target text, change text, name text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE said text := 'no error';
@@ -118,7 +125,15 @@ SELECT checked('reservation', change, name) FROM (VALUES
   ('excess_units = 1 WHERE reservation_id = ''held''', 'excess_has_budget'), ('excess_units = -1 WHERE reservation_id = ''held''', 'excess_has_budget'),
   ('excess_generation = 1 WHERE reservation_id = ''held''', 'excess_has_budget'),
   ('route = NULL WHERE reservation_id = ''held''', 'budget_or_fence'), ('asked_units = 0 WHERE reservation_id = ''held''', 'budget_or_fence')) c (change, name);
-SELECT format('ALTER TABLE limitledger.%I ENABLE TRIGGER USER', t) FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation']) t \gexec
+SELECT checked('reservation', 'progress_units = -1', 'progress_units_sign');
+SELECT checked('operation', change, 'reservation_or_usage') FROM unnest(ARRAY['usage_units = -1 WHERE usage_units IS NOT NULL', 'reservation_id = ''x'' WHERE usage_units IS NOT NULL',
+  'reservation_id = NULL WHERE operation_id = ''o1''', 'usage_units = 1 WHERE operation_id = ''o1''', 'route = ''chat'' WHERE operation_id = ''o1''',
+  'route = NULL WHERE usage_units IS NOT NULL', 'generation = NULL WHERE usage_units IS NOT NULL', 'epoch = NULL WHERE usage_units IS NOT NULL']) change;
+SELECT checked('extension', 'units = -1', 'extension_units_check');
+SELECT checked('capacity_grant', change, name) FROM (VALUES
+  ('units = 0', 'capacity_grant_check'), ('granted_units = -1', 'capacity_grant_check'), ('granted_units = units + 1', 'capacity_grant_check'),
+  ('units = 0, granted_units = 0', 'capacity_grant_units_check')) c (change, name);
+SELECT format('ALTER TABLE limitledger.%I ENABLE TRIGGER USER', t) FROM unnest(ARRAY['head_budget', 'closed_budget', 'reservation', 'operation', 'extension', 'capacity_grant']) t \gexec
 
 -- None of this has changed anything, and the ledger goes on.
 SELECT sound('after all attempts');

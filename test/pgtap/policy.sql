@@ -3,7 +3,7 @@
 BEGIN;
 SET LOCAL search_path = public;
 SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'postgres';
-SELECT plan(243);
+SELECT plan(251);
 
 -- A sound document, changed: `patch` replaces fields, `without` removes them.
 CREATE FUNCTION pg_temp.document(patch jsonb DEFAULT '{}', without text[] DEFAULT '{}')
@@ -309,7 +309,7 @@ SELECT lives_ok($$UPDATE limitledger.policy SET stage = 'draining' WHERE generat
 SELECT results_eq(
   $$SELECT generation, stage, already_published FROM limitledger.publish_policy(pg_temp.document('{"route": "other"}'))$$,
   $$VALUES (36::bigint, 'draining', true)$$, 'a repeat does not revive what drains');
-SELECT lives_ok($$UPDATE limitledger.policy SET stage = 'retired' WHERE generation = 36$$);
+SELECT lives_ok($$UPDATE limitledger.policy SET stage = 'retired', retired_at = active_at WHERE generation = 36$$);
 SELECT results_eq(
   $$SELECT generation, stage, already_published FROM limitledger.publish_policy(pg_temp.document('{"route": "other"}'))$$,
   $$VALUES (44::bigint, 'active', false)$$, 'nor what is retired');
@@ -319,6 +319,21 @@ SELECT results_eq(
   $$SELECT generation FROM generate_series(1, 3) AS n,
       limitledger.publish_policy(pg_temp.document(jsonb_build_object('subject', 'many ' || n)))$$,
   ARRAY[45, 46, 47]::bigint[], 'several documents in one transaction');
+
+-- Many in one transaction: all of them, or none.
+CREATE FUNCTION pg_temp.fifty(wrong_burst bigint DEFAULT NULL) RETURNS bigint[] LANGUAGE sql AS $$
+  SELECT array_agg(p.generation ORDER BY n)
+  FROM generate_series(1, 50) AS n, limitledger.publish_policy(pg_temp.document(jsonb_build_object(
+    'subject', 'bulk ' || n, 'route', 'bulk', 'burst', CASE WHEN n < 50 THEN 1000 ELSE coalesce(wrong_burst, 1000) END))) AS p
+$$;
+SAVEPOINT fifty;
+SELECT is(pg_temp.ending('SELECT pg_temp.fifty(599)'), 'LL203 policy field burst must not be below largestReservation',
+          'the last of fifty documents is wrong');
+SELECT is((SELECT max(generation) FROM limitledger.policy), 47::bigint, 'then none is published');
+SELECT is(pg_temp.fifty(), (SELECT array_agg(g::bigint) FROM generate_series(48, 97) AS g), 'fifty documents in their order');
+SELECT is((SELECT (count(*), count(DISTINCT subject), count(DISTINCT active_at))::text FROM limitledger.policy
+           WHERE route = 'bulk' AND stage = 'active'), '(50,50,1)', 'are in force together');
+ROLLBACK TO fifty;
 
 -- What is only published holds up nothing.
 SELECT lives_ok($$SELECT limitledger.publish_policy(pg_temp.document('{"subject": "t5"}'), false)$$);                -- 48
@@ -343,7 +358,7 @@ SELECT is(pg_temp.ending(format('UPDATE limitledger.policy SET %I = %s WHERE gen
           'LL902 the policy of generation 47 is frozen', col::text) FROM frozen;
 SELECT set_eq('SELECT col FROM frozen',
   $$SELECT attname FROM pg_attribute WHERE attrelid = 'limitledger.policy'::regclass AND attnum > 0
-    AND NOT attisdropped AND attname NOT IN ('stage', 'active_at')$$, 'no column was left out');
+    AND NOT attisdropped AND attname NOT IN ('stage', 'active_at', 'retired_at')$$, 'no column was left out');
 
 SELECT is(pg_temp.ending('DELETE FROM limitledger.policy WHERE generation = 47'), 'LL902 a published policy is never deleted');
 SELECT is(pg_temp.ending('TRUNCATE limitledger.policy'), 'LL902 a published policy is never deleted');
@@ -353,14 +368,21 @@ SELECT is(pg_temp.ending($$UPDATE limitledger.policy SET stage = 'draining', act
                            WHERE generation = 47$$), 'LL902 the switch instant of generation 47 is fixed');
 SELECT is(pg_temp.ending($$UPDATE limitledger.policy SET active_at = published_at WHERE generation = 37$$),
           '23514 new row for relation "policy" violates check constraint "policy_active_at" (no hint)');
+SELECT is(pg_temp.ending($$UPDATE limitledger.policy SET retired_at = retired_at + interval '1 s' WHERE generation = 36$$),
+          'LL902 the switch instant of generation 36 is fixed');
+SELECT is(pg_temp.ending(format('UPDATE limitledger.policy SET %s WHERE generation = 1', change)),
+          '23514 new row for relation "policy" violates check constraint "policy_retired_at" (no hint)', change)
+FROM unnest(ARRAY['stage = ''retired''', 'retired_at = active_at',
+                  'stage = ''retired'', retired_at = active_at - interval ''1 s''']) AS change;
 
 -- Every move of a stage, from a policy that is there: 37 published, 47 active, 1 draining, 36 retired.
 SELECT results_eq(
   $$SELECT f.stage || ' -> ' || t.stage
     FROM (VALUES (1, 'published', 37), (2, 'active', 47), (3, 'draining', 1), (4, 'retired', 36)) AS f (n, stage, generation),
          (VALUES (1, 'published'), (2, 'active'), (3, 'draining'), (4, 'retired')) AS t (n, stage)
-    WHERE pg_temp.ending(format('UPDATE limitledger.policy SET stage = %L, active_at = %s WHERE generation = %s', t.stage,
-      CASE WHEN t.stage = 'published' THEN 'NULL' ELSE 'coalesce(active_at, published_at)' END, f.generation)) = 'done'
+    WHERE pg_temp.ending(format('UPDATE limitledger.policy SET stage = %L, active_at = %s, retired_at = %s WHERE generation = %s', t.stage,
+      CASE WHEN t.stage = 'published' THEN 'NULL' ELSE 'coalesce(active_at, published_at)' END,
+      CASE WHEN t.stage = 'retired' THEN 'coalesce(active_at, published_at)' ELSE 'NULL' END, f.generation)) = 'done'
       AND f.n <> t.n
     ORDER BY f.n, t.n$$,
   ARRAY['active -> draining', 'draining -> retired'], 'stages move forward, one step at a time');

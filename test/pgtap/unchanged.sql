@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(208);
+SELECT plan(292);
 
 SELECT at('10:00:00');
 SELECT publish('t', 'chat', continuous(1, '1 second', 1000) || '{"region": "eu", "largestReservation": 900, "largestOutstanding": 950, "holdTtl": "2 hours"}');
@@ -22,6 +22,11 @@ SELECT is(release('t', 'back'), 'ACCEPTED RELEASED', 'released');
 SELECT is(resolve('t', 'fence'), 'ACCEPTED RELEASED', 'a fence');
 SELECT is(reserve('t', 'embed', 'over', 20, 'o over'), 'ACCEPTED STARTED', 'one above the hard limit');
 SELECT is(settle('t', 'over', 'o over', 20), 'ACCEPTED SETTLED', 'freezes its pair');
+
+SELECT is((SELECT outcome FROM limitledger.report_progress('t', 'run', 'o run', 30)), 'ACCEPTED', 'progress of the one that runs');
+SELECT is((SELECT outcome FROM limitledger.extend_reservation('t', 'held', 'e held', until => '2030-01-01 12:00+00')), 'ACCEPTED', 'a hold that was extended');
+SELECT is((SELECT outcome FROM limitledger.record_usage('t', 'chat', 'o ran', 10)), 'ACCEPTED', 'usage without a reservation');
+SELECT is((SELECT granted_units FROM limitledger.grant_capacity('t', 'embed', 'g', 5, 'goodwill')), 5::bigint, 'a grant');
 
 CREATE TEMP TABLE attempt (call text, expected text) ON COMMIT DROP;
 INSERT INTO attempt VALUES
@@ -39,7 +44,21 @@ INSERT INTO attempt VALUES
   ('start_reservation(''t'', ''back'', ''o'')', 'REFUSED released'),
   ('report_usage_unknown(''t'', ''held'', ''o'')', 'REFUSED not_started'),
   ('report_usage_unknown(''t'', ''done'', ''o done'')', 'REFUSED settled'),
+  ('report_progress(''t'', ''held'', ''o'', 1)', 'REFUSED not_started'),
+  ('report_progress(''t'', ''done'', ''o done'', 50)', 'REFUSED settled'),
+  ('settle_usage(''t'', ''run'', ''o run'', 29, source => ''operator'')', 'REFUSED progress'),
+  ('extend_reservation(''t'', ''held'', ''e new'', until => ''2030-01-01 16:00+00'')', 'REFUSED ttl'),
+  ('extend_reservation(''t'', ''unknown'', ''e new'', 1)', 'REFUSED already_started'),
+  ('extend_reservation(''t'', ''done'', ''e new'', 1)', 'REFUSED settled'),
+  ('extend_reservation(''t'', ''back'', ''e new'', 1)', 'REFUSED released'),
+  ('record_usage(''t'', ''nowhere'', ''o new'', 1)', 'REFUSED no_policy'),
   -- conflicts
+  ('report_progress(''t'', ''run'', ''other'', 50)', 'CONFLICT operation'),
+  ('extend_reservation(''t'', ''held'', ''e held'', 1)', 'CONFLICT extension'),
+  ('record_usage(''t'', ''chat'', ''o ran'', 11)', 'CONFLICT figures'),
+  ('record_usage(''t'', ''embed'', ''o ran'', 10)', 'CONFLICT figures'),
+  ('record_usage(''t'', ''chat'', ''o done'', 40)', 'CONFLICT operation_elsewhere'),
+  ('start_reservation(''t'', ''held'', ''o ran'')', 'CONFLICT operation_elsewhere'),
   ('reserve_capacity(''t'', ''chat'', ''held'', 200, sha256(''other''), ''eu'')', 'CONFLICT request'),
   ('reserve_capacity(''t'', ''chat'', ''held'', 201, sha256(''held''), ''eu'')', 'CONFLICT request'),
   ('reserve_capacity(''t'', ''embed'', ''held'', 200, sha256(''held''))', 'CONFLICT request'),
@@ -59,6 +78,8 @@ INSERT INTO attempt VALUES
   ('settle_usage(''t'', ''never'', ''o'', 1)', 'UNKNOWN reservation'),
   ('release_reservation(''t'', ''never'')', 'UNKNOWN reservation'),
   ('report_usage_unknown(''t'', ''never'', ''o'')', 'UNKNOWN reservation'),
+  ('report_progress(''t'', ''never'', ''o'', 1)', 'UNKNOWN reservation'),
+  ('extend_reservation(''t'', ''never'', ''e'', 1)', 'UNKNOWN reservation'),
   ('get_reservation(''t'', ''never'')', 'UNKNOWN reservation'),
   -- repeated
   ('reserve_capacity(''t'', ''chat'', ''held'', 200, sha256(''held''), ''eu'')', 'ACCEPTED RESERVED replayed'),
@@ -69,6 +90,10 @@ INSERT INTO attempt VALUES
   ('settle_usage(''t'', ''done'', ''o done'', 40)', 'ACCEPTED SETTLED replayed'),
   ('release_reservation(''t'', ''back'')', 'ACCEPTED RELEASED replayed'),
   ('report_usage_unknown(''t'', ''unknown'', ''o unknown'')', 'ACCEPTED USAGE_UNKNOWN replayed'),
+  ('report_progress(''t'', ''run'', ''o run'', 30)', 'ACCEPTED STARTED replayed'),
+  ('report_progress(''t'', ''run'', ''o run'', 29)', 'ACCEPTED STARTED replayed'),
+  ('extend_reservation(''t'', ''held'', ''e held'', until => ''2030-01-01 12:00+00'')', 'ACCEPTED RESERVED replayed'),
+  ('record_usage(''t'', ''chat'', ''o ran'', 10)', 'ACCEPTED replayed'),
   ('resolve_reservation(''t'', ''held'', sha256(''held''))', 'ACCEPTED RESERVED replayed'),
   ('resolve_reservation(''t'', ''fence'', sha256(''fence''))', 'ACCEPTED RELEASED replayed'),
   ('get_reservation(''t'', ''held'')', 'ACCEPTED RESERVED replayed'),

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(42);
+SELECT plan(44);
 
 SELECT at('10:00:00');
 SELECT publish('t1', 'chat');
@@ -37,6 +37,8 @@ SELECT sound('unknown usage');
 
 SELECT changes_nothing($$settle_usage('t1', 'r1', 'other', 200)$$, 'CONFLICT operation', 'another operation can not end it');
 SELECT is_misuse($$settle_usage('t1', 'r1', 'o1', -1)$$, 'LL103', 'actual', 'nor a negative figure');
+SELECT is((SELECT outcome FROM limitledger.report_progress('t1', 'r1', 'o1', 150)), 'ACCEPTED', 'a hundred and fifty were seen');
+SELECT changes_nothing($$settle_usage('t1', 'r1', 'o1', 149, source => 'operator')$$, 'REFUSED progress', 'so an operator''s word for less does not end it either');
 SELECT is(settle('t1', 'r1', 'o1', 200), 'ACCEPTED SETTLED', 'its receipt does');
 SELECT is((SELECT outstanding FROM limitledger.get_budget('t1', 'chat')), 0::bigint, 'nothing is held any more');
 SELECT is(available('t1', 'chat'), 800::bigint, '400 are back');

@@ -67,6 +67,10 @@ WHERE c.subject = 'other body' AND c.outcome = 'ACCEPTED'
   AND (r.reserved_units <> c.units OR r.request_digest <> sha256(('body ' || c.client)::bytea))
 SQL
 
+race('other digest', "'chat'", '300', ':client_id');
+value_is($node, $answers =~ s/SUBJECT/other digest/r,
+	"ACCEPTED, CONFLICT request|$rounds", 'other digest: the same units are another request all the same');
+
 race('same body', "'chat'", '300', '0');
 value_is($node, $answers =~ s/SUBJECT/same body/r,
 	"ACCEPTED, ACCEPTED replayed|$rounds", 'same body: one deduction, two equal receipts');

@@ -3,7 +3,8 @@
 # error; it never meets a stale number, another table or a crash.
 #
 # Fails when: an OID, a plan, a policy or a compiled CHECK outlives the extension
-# in a backend.
+# in a backend, or a session writes a table by what it knew of it before somebody
+# changed that.
 
 use strict;
 use warnings FATAL => 'all';
@@ -83,6 +84,24 @@ is($two->query_safe("SELECT outcome, dimension FROM limitledger.reserve_capacity
 $one->query('ALTER EXTENSION limitledger SET SCHEMA public');
 like($one->{stderr}, qr/ERROR:  extension "limitledger" does not support SET SCHEMA/, 'the schema is fixed');
 $one->{stderr} = '';
+
+# What somebody adds to a table counts from the next call on or, if that has come
+# already and waits for the table, from that one on.
+$one->query_safe('CREATE INDEX by_priority ON limitledger.reservation (priority)');
+is($two->query_safe($reserve =~ s/'r1', 100(.*), start.*/'r3', 1$1)/r), 'ACCEPTED|f|1|150|49', 'a reserve after CREATE INDEX');
+is($one->query_safe('SET enable_seqscan = off; SELECT count(*) FROM limitledger.reservation WHERE priority >= 0'),
+	'2', 'its row is in the index');
+$one->query_safe('DROP INDEX limitledger.by_priority');
+is($two->query_safe($reserve =~ s/'r1', 100(.*), start.*/'r4', 1$1)/r), 'ACCEPTED|f|1|150|48', 'a reserve after DROP INDEX');
+$one->query_safe($_) for 'BEGIN', 'ALTER TABLE limitledger.reservation ADD CONSTRAINT even CHECK (reserved_units % 2 = 0) NOT VALID';
+send_query($two, $reserve =~ s/'r1', 100(.*), start.*/'r5', 1$1)/r);
+wait_blocked($node, 1);
+$one->query_safe('COMMIT');
+$two->query('SELECT 1');
+like($two->{stderr}, qr/ERROR:  new row .* violates check constraint "even"/, 'a reserve during ADD CONSTRAINT meets the constraint');
+$two->{stderr} = '';
+$one->query_safe('ALTER TABLE limitledger.reservation DROP CONSTRAINT even');
+is($two->query_safe($settle), 'ACCEPTED|SETTLED|108', 'a settlement when both are gone');
 
 # A second database has numbers of its own.
 $node->safe_psql('postgres', 'CREATE DATABASE other');

@@ -102,6 +102,7 @@ SELECT md5(concat(
 SQL
 my $session = session($node);
 $session->query_safe("DO 'BEGIN PERFORM limitledger.get_budget(''t'', ''chat''); END'");   # both libraries
+$session->query_safe('SET synchronous_commit = off');   # which a call raises until its commit has ended
 my $before = $session->query_safe($state);
 foreach my $call (
 	"reserve_capacity('t', 'chat', 'r1', 10, sha256('d'))",

@@ -56,6 +56,7 @@ is(prepare('SAVEPOINT a', 'SAVEPOINT b', reserve(10), 'ROLLBACK TO b', 'RELEASE 
 $session->query_safe($_) for 'BEGIN', reserve(10);
 $session->query("PREPARE TRANSACTION 'p'");
 like($session->{stderr}, qr/ERROR:  .*\n?DETAIL:  .*\n?HINT:  /, 'the refusal has a detail and a hint');
+$session->query("ROLLBACK PREPARED 'p'");   # nothing, unless that failed
 $session->{stderr} = '';
 value_is($node, 'SELECT count(*) FROM limitledger.reservation', '0', 'none of these left a reservation');
 audit_ok($node, 'after two-phase commits');

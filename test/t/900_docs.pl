@@ -33,7 +33,7 @@ SELECT p.oid, p.proname, p.prokind, coalesce(p.proargmodes, array_fill('i'::"cha
        pg_get_function_arguments(p.oid) AS arguments
 FROM pg_proc p
 WHERE p.pronamespace = 'limitledger'::regnamespace AND p.prorettype <> 'trigger'::regtype
-  AND p.proname NOT LIKE 'policy\_%'
+  AND (p.proname NOT LIKE 'policy\_%' OR p.proname = 'policy_diff')
 SQL
 my @ROUTINES = map { routine($_) } rows("$PUBLIC ORDER BY p.proname");
 my %ROUTINE = map { $_->{name} => $_ } @ROUTINES;

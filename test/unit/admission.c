@@ -53,6 +53,9 @@ static const LLPolicy endless_refill = {
 	{.outcome = LL_REFUSED, .dimension = LL_DIM_##why, .wait = LL_WAIT_REFILL, \
 		.wait_windows = n}
 
+#define HELD(state_, units, until) \
+	{.state = LL_##state_, .reserved_units = units, .expires_at = until}
+
 /* A pair with 4 available and 6 reserved, and one that owes. */
 #define FOUR	.head = {.generation = 7, COLUMNS(10, 0, 0, 4, 6, 0, 0, 0), .line = 1}, \
 	.seen_at = NOW, .accrued_at = NOW
@@ -75,28 +78,28 @@ typedef struct Row
 static const Row rows[] = {
 	/* D2: what is admitted */
 	{"D2: a part of what is available", &continuous, {FOUR}, {ASK(3)}, ADMITTED,
-		1, 9, {LL_RESERVED, 3, 0, 0, 0, NOW + 30}},
+		1, 9, HELD(RESERVED, 3, NOW + 30)},
 	{"D2: all of it", &continuous, {FOUR}, {ASK(4)}, ADMITTED,
-		0, 10, {LL_RESERVED, 4, 0, 0, 0, NOW + 30}},
+		0, 10, HELD(RESERVED, 4, NOW + 30)},
 	{"A2: the least", &continuous, {FOUR}, {ASK(1)}, ADMITTED,
-		3, 7, {LL_RESERVED, 1, 0, 0, 0, NOW + 30}},
+		3, 7, HELD(RESERVED, 1, NOW + 30)},
 	{"D5: started at once, under the execution TTL", &continuous, {FOUR}, {ASK(3), .start = true},
-		ADMITTED, 1, 9, {LL_STARTED, 3, 0, 0, 0, NOW + 60}},
+		ADMITTED, 1, 9, HELD(STARTED, 3, NOW + 60)},
 	{"D9: a tick before the deadline", &continuous, {FOUR},
-		{ASK_BY(3, NOW + 1)}, ADMITTED, 1, 9, {LL_RESERVED, 3, 0, 0, 0, NOW + 30}},
+		{ASK_BY(3, NOW + 1)}, ADMITTED, 1, 9, HELD(RESERVED, 3, NOW + 30)},
 	{"B2: the largest reservation", &continuous,
 		{.head = {.generation = 7, COLUMNS(10, 0, 0, 10, 0, 0, 0, 0)}}, {ASK(8)}, ADMITTED,
-		2, 8, {LL_RESERVED, 8, 0, 0, 0, NOW + 30}},
+		2, 8, HELD(RESERVED, 8, NOW + 30)},
 	{"C4: up to the largest outstanding", &limited, {FOUR, .older_reserved = 3}, {ASK(3)}, ADMITTED,
-		1, 9, {LL_RESERVED, 3, 0, 0, 0, NOW + 30}},
+		1, 9, HELD(RESERVED, 3, NOW + 30)},
 	{"C4: no limit on what is outstanding", &continuous, {FOUR, .older_reserved = 1000}, {ASK(3)},
-		ADMITTED, 1, 9, {LL_RESERVED, 3, 0, 0, 0, NOW + 30}},
+		ADMITTED, 1, 9, HELD(RESERVED, 3, NOW + 30)},
 	{"E1: a debt that was repaid", &continuous,
 		{.head = {.generation = 7, COLUMNS(10, 5, 3, 2, 0, 13, 0, 3)}}, {ASK(2)}, ADMITTED,
-		0, 2, {LL_RESERVED, 2, 0, 0, 0, NOW + 30}},
+		0, 2, HELD(RESERVED, 2, NOW + 30)},
 	{"A2: the largest number, TTLs capped", &endless,
 		{.head = {.generation = 7, COLUMNS(MAX, 0, 0, MAX, 0, 0, 0, 0)}}, {ASK(MAX)}, ADMITTED,
-		0, MAX, {LL_RESERVED, MAX, 0, 0, 0, LL_TIME_MAX}},
+		0, MAX, HELD(RESERVED, MAX, LL_TIME_MAX)},
 
 	/* D3: what is refused, each dimension */
 	{"B2: wrong region", &continuous, {FOUR}, {ASK_AS(3, LL_TIME_MAX, false, true)},
@@ -120,7 +123,7 @@ static const Row rows[] = {
 		{ASK(1)}, OVERFLOWS},
 	{"A2: as much at once as a bigint", &endless,
 		{.head = {.generation = 7, COLUMNS(MAX, 0, 0, 2, MAX - 2, 0, 0, 0)}}, {ASK(2)}, ADMITTED,
-		0, MAX, {LL_RESERVED, 2, 0, 0, 0, LL_TIME_MAX}},
+		0, MAX, HELD(RESERVED, 2, LL_TIME_MAX)},
 
 	/* D4: continuous, 3 units every 2 ticks: rounded up to the tick */
 	{"D4: 1 short: 2/3 of a tick", &continuous, {FOUR}, {ASK(5)}, WAITS_UNTIL(AVAILABLE, NOW + 1)},

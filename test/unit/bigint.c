@@ -138,20 +138,24 @@ random_state(void)
 
 typedef enum Transition
 {
-	ACCRUE, OPEN_NEXT, OPEN_GENERATION, REPAY_PAIR, REPAY_CLOSED, ADMIT, SETTLE, RELEASE, EXPIRE
+	ACCRUE, OPEN_NEXT, OPEN_GENERATION, REPAY_PAIR, REPAY_CLOSED, ADMIT, EXTEND, SETTLE, RELEASE,
+	EXPIRE, RECORD_USAGE, GRANT
 } Transition;
-#define TRANSITIONS	(EXPIRE + 1)
+#define TRANSITIONS	(GRANT + 1)
 
 static const char *const names[TRANSITIONS] = {
 	"accrue", "open the next epoch", "open a generation", "repay the pair", "repay a closed budget",
-	"admit", "settle", "release", "expire"
+	"admit", "extend", "settle", "release", "expire", "record usage", "grant"
 };
 
 /* call does one transition; false: overflow, refused or unchanged by rule. */
 static bool
 call(Transition transition, State *s, LLBudget *closed, bool *overflow)
 {
-	LLSettlement settlement = {.operation = LL_OPERATION_SAME, .same_receipt = true};
+	LLSettlement settlement = {
+		.operation = LL_OPERATION_SAME, .same_receipt = true, .attested = chance() % 2
+	};
+	LLExtension extension = {.head = closed == NULL};
 	LLRequest	request = {
 		.deadline = LL_TIME_MAX, .region_matches = true, .estimator_accepted = true,
 		.start = chance() % 2
@@ -191,6 +195,12 @@ call(Transition transition, State *s, LLBudget *closed, bool *overflow)
 			request.units = 1 + edge(s->pair.head.available > 0 ? s->pair.head.available - 1 : 0);
 			v = ll_admit(&s->pair, &s->policy, &request, s->pair.accrued_at, &s->reservation);
 			break;
+		case EXTEND:
+			extension.units = edge(s->pair.head.available);
+			extension.expires_at = edge(MAX);
+			v = ll_extend(&s->pair, &s->reservation, &s->policy, &s->policy, &extension,
+						  edge(s->reservation.expires_at));
+			break;
 		case SETTLE:
 			settlement.actual = edge(MAX);
 			v = ll_settle(&s->pair, closed, &s->reservation, &s->policy, &s->policy, &settlement);
@@ -200,6 +210,15 @@ call(Transition transition, State *s, LLBudget *closed, bool *overflow)
 			break;
 		case EXPIRE:
 			v = ll_expire_finish(&s->pair, closed, &s->reservation, &s->policy);
+			break;
+		case RECORD_USAGE:
+			v = ll_record_usage(&s->pair, &s->policy, edge(MAX));
+			break;
+		case GRANT:
+			to = edge(MAX);
+			used = -1;
+			v = ll_grant(&s->pair, &s->policy, to, &used);
+			want("granted", v.overflow ? used == -1 : used >= 0 && used <= to, true);
 			break;
 	}
 	*overflow = !fits || v.overflow;
@@ -225,10 +244,14 @@ static LLReservation
 held_by(const LLBudget *budget, Transition transition)
 {
 	static const LLState states[TRANSITIONS] = {
-		[SETTLE] = LL_STARTED, [RELEASE] = LL_RESERVED, [EXPIRE] = LL_EXPIRING
+		[EXTEND] = LL_RESERVED, [SETTLE] = LL_STARTED, [RELEASE] = LL_RESERVED,
+		[EXPIRE] = LL_EXPIRING
 	};
 
-	return (LLReservation) {.state = states[transition], .reserved_units = edge(budget->reserved)};
+	return (LLReservation) {
+		.state = states[transition], .reserved_units = edge(budget->reserved),
+		.progress_units = edge(MAX), .expires_at = edge(MAX)
+	};
 }
 
 /* show tells where a round went wrong. */

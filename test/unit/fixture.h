@@ -114,6 +114,7 @@ want_reservation(const LLReservation *got, const LLReservation *expected)
 	WANT("reservation", got, expected, actual_units);
 	WANT("reservation", got, expected, excess_units);
 	WANT("reservation", got, expected, overdraft_units);
+	WANT("reservation", got, expected, progress_units);
 	WANT("reservation", got, expected, expires_at);
 }
 

@@ -1,7 +1,8 @@
 /*
  * Calls that decide by the state of one reservation: start, report_unknown,
- * claim, release, expire (D5, D9, D10, D14); and unfreeze (D8).  Every state,
- * every relation of the operation, before, at and after the deadline.
+ * report_progress, claim, release, expire (D5, D9, D10, D14); and freeze and
+ * unfreeze (D8).  Every state, every relation of the operation, before, at and
+ * after the deadline.
  */
 #include "fixture.h"
 
@@ -21,6 +22,7 @@ typedef struct Rule
 	LLState		state;
 	LLVerdict	start;
 	LLVerdict	unknown;
+	LLVerdict	progress;		/* of more than was reported */
 	LLVerdict	claim;
 	LLVerdict	release;
 	LLVerdict	expire;
@@ -28,22 +30,23 @@ typedef struct Rule
 } Rule;
 
 static const Rule rules[] = {
-	{LL_ABSENT, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, false},
-	{LL_RESERVED, ADMITTED, REFUSED(NOT_STARTED), ADMITTED, ADMITTED, REFUSED(NOT_DUE), false},
-	{LL_STARTED, REPLAYED, ADMITTED, REFUSED(ALREADY_STARTED), REFUSED(ALREADY_STARTED),
-		REFUSED(ALREADY_STARTED), true},
-	{LL_USAGE_UNKNOWN, REPLAYED, REPLAYED, REFUSED(ALREADY_STARTED), REFUSED(ALREADY_STARTED),
-		REFUSED(ALREADY_STARTED), true},
-	{LL_EXPIRING, REFUSED(EXPIRED), REFUSED(NOT_STARTED), REPLAYED, REFUSED(EXPIRED),
-		ADMITTED, false},
-	{LL_SETTLED, REPLAYED, REFUSED(SETTLED), REFUSED(SETTLED), REFUSED(SETTLED),
+	{LL_ABSENT, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, false},
+	{LL_RESERVED, ADMITTED, REFUSED(NOT_STARTED), REFUSED(NOT_STARTED), ADMITTED, ADMITTED,
+		REFUSED(NOT_DUE), false},
+	{LL_STARTED, REPLAYED, ADMITTED, ADMITTED, REFUSED(ALREADY_STARTED),
+		REFUSED(ALREADY_STARTED), REFUSED(ALREADY_STARTED), true},
+	{LL_USAGE_UNKNOWN, REPLAYED, REPLAYED, ADMITTED, REFUSED(ALREADY_STARTED),
+		REFUSED(ALREADY_STARTED), REFUSED(ALREADY_STARTED), true},
+	{LL_EXPIRING, REFUSED(EXPIRED), REFUSED(NOT_STARTED), REFUSED(NOT_STARTED), REPLAYED,
+		REFUSED(EXPIRED), ADMITTED, false},
+	{LL_SETTLED, REPLAYED, REFUSED(SETTLED), REFUSED(SETTLED), REFUSED(SETTLED), REFUSED(SETTLED),
 		REFUSED(SETTLED), true},
 	{LL_SETTLED_WITH_DEBT, REPLAYED, REFUSED(SETTLED), REFUSED(SETTLED), REFUSED(SETTLED),
-		REFUSED(SETTLED), true},
-	{LL_RELEASED, REFUSED(RELEASED), REFUSED(NOT_STARTED), REFUSED(RELEASED), REPLAYED,
-		REFUSED(RELEASED), false},
-	{LL_EXPIRED, REFUSED(EXPIRED), REFUSED(NOT_STARTED), REFUSED(EXPIRED), REFUSED(EXPIRED),
-		REPLAYED, false},
+		REFUSED(SETTLED), REFUSED(SETTLED), true},
+	{LL_RELEASED, REFUSED(RELEASED), REFUSED(NOT_STARTED), REFUSED(NOT_STARTED),
+		REFUSED(RELEASED), REPLAYED, REFUSED(RELEASED), false},
+	{LL_EXPIRED, REFUSED(EXPIRED), REFUSED(NOT_STARTED), REFUSED(NOT_STARTED), REFUSED(EXPIRED),
+		REFUSED(EXPIRED), REPLAYED, false},
 };
 
 static const char *const operations[] = {
@@ -192,6 +195,58 @@ unknown(void)
 				}
 }
 
+/* D10: what a stream has used so far; a figure never falls, and no balance is at hand to move. */
+static void
+progress(void)
+{
+	static const struct
+	{
+		LLUnits		stored;
+		LLUnits		said;
+		bool		grows;
+	}			figures[] = {
+		{0, 0, false}, {0, 1, true}, {0, MAX, true}, {1, 0, false}, {1, 1, false}, {1, 2, true},
+		{5, 4, false}, {6, 7, true},	/* more than the 6 that it holds */
+		{MAX - 1, MAX, true}, {MAX, MAX - 1, false}, {MAX, MAX, false}
+	};
+
+	for (int s = 0; s < LENGTH(rules); s++)
+		for (int o = 0; o < LENGTH(operations); o++)
+			for (int f = 0; f < LENGTH(figures); f++)
+			{
+				const Rule *rule = &rules[s];
+				LLOperation operation = (LLOperation) o;
+				LLReservation r = reservation_in(rule->state);
+				LLReservation grown;
+				LLVerdict	expected = rule->progress;
+				LLVerdict	says;
+				Bytes		before;
+				char		name[160];
+
+				if (!possible(rule, operation))
+					continue;
+				r.progress_units = figures[f].stored;
+				grown = r;
+				grown.progress_units = figures[f].said;
+				if (rule->bound && operation != LL_OPERATION_SAME)
+					expected = (LLVerdict) CONFLICT(OPERATION);
+				if (took_effect(&expected) && !figures[f].grows)
+					expected = (LLVerdict) REPLAYED;
+
+				take_bytes(&before, NULL, NULL, &r);
+				says = ll_report_progress(&r, operation, figures[f].said);
+				want_verdict(&says, &expected);
+				if (took_effect(&says))
+					want_reservation(&r, &grown);
+				else
+					want_unchanged(&before, NULL, NULL, &r);
+				snprintf(name, sizeof(name), "D10 progress: %s, operation %s, %lld after %lld",
+						 ll_state_name(rule->state), operations[o], (long long) figures[f].said,
+						 (long long) figures[f].stored);
+				row_ends(name);
+			}
+}
+
 /* D14, first half: RESERVED -> EXPIRING, no balance moves. */
 static void
 claim(void)
@@ -305,14 +360,55 @@ unfreeze(void)
 	}
 }
 
+/* D8: an operator's, at any time. */
+static void
+freeze(void)
+{
+	static const struct
+	{
+		const char *name;
+		LLPair		pair;
+		LLVerdict	says;
+	}			rows[] = {
+		{"D8 freeze: an open pair",
+			{.head = {COLUMNS(10, 0, 0, 4, 6, 0, 0, 0)}, .remainder = 1}, ADMITTED},
+		{"D8 freeze: one in debt",
+			{.head = {COLUMNS(10, 0, 1, 0, 0, 11, 0, 0)}, .older_debt = 1}, ADMITTED},
+		{"D8 freeze: frozen already", {.frozen = true}, REPLAYED},
+		{"D8 freeze: frozen already, in debt",
+			{.head = {COLUMNS(10, 0, 1, 0, 0, 11, 0, 0)}, .frozen = true}, REPLAYED},
+	};
+
+	for (int i = 0; i < LENGTH(rows); i++)
+	{
+		LLPair		pair;
+		LLPair		shut = rows[i].pair;
+		LLVerdict	says;
+		Bytes		before;
+
+		memcpy(&pair, &rows[i].pair, sizeof(pair));
+		take_bytes(&before, &pair, NULL, NULL);
+		says = ll_freeze(&pair);
+		want_verdict(&says, &rows[i].says);
+		shut.frozen = true;
+		if (took_effect(&says))
+			want_pair(&pair, &shut);
+		else
+			want_unchanged(&before, &pair, NULL, NULL);
+		row_ends(rows[i].name);
+	}
+}
+
 int
 main(void)
 {
 	start();
 	start_of_the_longest();
 	unknown();
+	progress();
 	claim();
 	leave();
+	freeze();
 	unfreeze();
 	return done_testing();
 }

@@ -35,6 +35,12 @@ static const struct
 	{"figures", "CONFLICT", "", "D6"},
 	{"reservation", "UNKNOWN", "", "D11"},
 	{"pair", "UNKNOWN", "", "B3"},
+	{"ttl", "REFUSED", "never", "D13"},
+	{"closed_budget", "REFUSED", "never", "D13"},
+	{"progress", "REFUSED", "", "D10"},
+	{"extension", "CONFLICT", "", "D13"},
+	{"grant", "CONFLICT", "", "E3"},
+	{"require_all", "REFUSED", "refill", "J2"},
 };
 
 static const char *const outcomes[] = {"ACCEPTED", "REFUSED", "CONFLICT", "UNKNOWN"};

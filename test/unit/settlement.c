@@ -30,6 +30,13 @@ static const LLPolicy endless = {
 	{.state = LL_##state_, .reserved_units = units, .actual_units = used, .excess_units = over, \
 		.overdraft_units = debt, .expires_at = EXPIRES}
 #define USED(n)		{.actual = n, .operation = LL_OPERATION_SAME, .same_receipt = true}
+#define ATTESTED(n)	{.actual = n, .operation = LL_OPERATION_SAME, .same_receipt = true, \
+	.attested = true}
+#define HELD_AT(state_, units, used) \
+	{.state = LL_##state_, .reserved_units = units, .progress_units = used, .expires_at = EXPIRES}
+#define ENDED_AT(state_, units, actual, over, debt, used) \
+	{.state = LL_##state_, .reserved_units = units, .actual_units = actual, .excess_units = over, \
+		.overdraft_units = debt, .progress_units = used, .expires_at = EXPIRES}
 
 typedef struct Settle
 {
@@ -372,6 +379,63 @@ static const Settle settles[] = {
 	{"D6: an operation bound to nothing", 0, 0,
 		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD(STARTED, 6),
 		{.actual = 2, .operation = LL_OPERATION_FREE, .same_receipt = true}, CONFLICT(OPERATION)},
+	/* D10: an operator attests, as a last resort; not below what was reported */
+	{"D10: attested at the progress", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, 2),
+		ATTESTED(2), ADMITTED,
+		{HEAD(10, 0, 0, 8, 0, 2, 0, 0)}, {0}, ENDED_AT(SETTLED, 6, 2, 0, 0, 2)},
+	{"D10: attested above it", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, 2),
+		ATTESTED(3), ADMITTED,
+		{HEAD(10, 0, 0, 7, 0, 3, 0, 0)}, {0}, ENDED_AT(SETTLED, 6, 3, 0, 0, 2)},
+	{"D10: attested a unit below it", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, 2),
+		ATTESTED(1), REFUSED(PROGRESS)},
+	{"D10: attested zero, a unit reported", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, 1),
+		ATTESTED(0), REFUSED(PROGRESS)},
+	{"D10: attested zero, nothing reported", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, 0),
+		ATTESTED(0), ADMITTED,
+		{HEAD(10, 0, 0, 10, 0, 0, 0, 0)}, {0}, ENDED_AT(SETTLED, 6, 0, 0, 0, 0)},
+	{"D10: attested below it, of a closed budget", 0, 0,
+		{HEAD(4, 0, 0, 4, 0, 0, 0, 0), .older_reserved = 6}, CLOSED(10, 0, 0, 4, 6, 0, 0, 0),
+		HELD_AT(USAGE_UNKNOWN, 6, 3),
+		ATTESTED(2), REFUSED(PROGRESS)},
+	{"D10: attested below it, still started", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(STARTED, 6, 2),
+		ATTESTED(1), REFUSED(PROGRESS)},
+	{"D10: attested below a progress above the reservation", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, 9),
+		ATTESTED(8), REFUSED(PROGRESS)},
+	{"D10, D7: attested at such a progress", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, 9),
+		ATTESTED(9), ADMITTED,
+		{HEAD(10, 0, 0, 1, 0, 9, 0, 0)}, {0}, ENDED_AT(SETTLED, 6, 9, 3, 0, 9)},
+	{"A2: attested a unit below the largest progress", 0, &endless,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, MAX),
+		ATTESTED(MAX - 1), REFUSED(PROGRESS)},
+	{"D6: the execution's own receipt may say less than was reported", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(STARTED, 6, 5),
+		USED(2), ADMITTED,
+		{HEAD(10, 0, 0, 8, 0, 2, 0, 0)}, {0}, ENDED_AT(SETTLED, 6, 2, 0, 0, 5)},
+	{"D6: attested again", 0, 0,
+		{HEAD(10, 0, 0, 8, 0, 2, 0, 0)}, {0}, ENDED_AT(SETTLED, 6, 2, 0, 0, 2),
+		ATTESTED(2), REPLAYED},
+	{"D6: attested what the execution had settled below its progress", 0, 0,
+		{HEAD(10, 0, 0, 8, 0, 2, 0, 0)}, {0}, ENDED_AT(SETTLED, 6, 2, 0, 0, 5),
+		ATTESTED(2), REPLAYED},
+	{"D6: attested otherwise, once settled", 0, 0,
+		{HEAD(10, 0, 0, 8, 0, 2, 0, 0)}, {0}, ENDED_AT(SETTLED, 6, 2, 0, 0, 2),
+		ATTESTED(1), CONFLICT(FIGURES)},
+	{"D6: attested for another operation, and below its progress", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD_AT(USAGE_UNKNOWN, 6, 2),
+		{.actual = 1, .operation = LL_OPERATION_OTHER, .same_receipt = true, .attested = true},
+		CONFLICT(OPERATION)},
+	{"D6: attested what was never started", 0, 0,
+		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD(RESERVED, 6),
+		ATTESTED(2), REFUSED(NOT_STARTED)},
+
 	{"D6: an unknown id", 0, 0,
 		{HEAD(10, 0, 0, 4, 6, 0, 0, 0)}, {0}, HELD(ABSENT, 0),
 		USED(2), NOBODY},

@@ -16,7 +16,7 @@ The same id with the same digest, route and units gets the receipt that stands, 
 Errors: LL101, LL102, LL103, LL104 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
 
 COMMENT ON FUNCTION reserve_capacity_batch IS
-$$Admits many requests in their order, each pair locked once; one receipt per element (J2, D2, D3).
+$$Admits many requests, those of a pair in their order and each pair locked once; one receipt per element (J2, D2, D3).
 
 Parallel arrays of one length, 0 to 100000 elements; an optional array may be NULL as a whole or element by element. A refusal or conflict answers its own element and leaves the others alone. require_all makes one decision of them: all are admitted, or nothing is written, and those that would have been admitted are REFUSED require_all with the longest wait.
 

@@ -37,7 +37,7 @@ WITH said (bundles, names) AS (VALUES
   -- the operator as the last resort for a usage that is unknown (D10)
   ('{executor,operator}', '{settle_usage, settle_usage_batch}'),
   ('{gateway,operator,auditor}', '{get_budget}'),
-  ('{gateway,executor,operator,auditor}', '{get_reservation}'),
+  ('{gateway,executor,operator,auditor}', '{get_reservation,get_reservation_document}'),
   -- what shows no row of the ledger
   ('{gateway,executor,operator,auditor}', '{ledger_clock, transitions, outcomes, sqlstates, bundles}')),
 existing (name, object_kind, signature) AS (

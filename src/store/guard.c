@@ -43,7 +43,7 @@ refuse(Relation relation, const char *rule, const char *what)
 {
 	ereport(ERROR,
 			(errcode(LL_ERRCODE_MOVEMENT),
-			 errmsg("limitledger: %s", what),
+			 errmsg("%s", what),
 			 errdetail("Rule %s guards table \"%s\".", rule, RelationGetRelationName(relation)),
 			 errhint("Change the ledger through its functions only.")));
 }

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(528);
+SELECT plan(533);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -29,6 +29,7 @@ INSERT INTO contract VALUES
   ('extend_reservation', 'subject text, reservation_id text, extension_id text, units bigint DEFAULT 0, until timestamp with time zone DEFAULT NULL::timestamp with time zone', '@', false, 'v'),
   ('record_usage', 'subject text, route text, operation_id text, units bigint', '@', false, 'v'),
   ('get_reservation', 'subject text, reservation_id text', '@', false, 's'),
+  ('get_reservation_document', 'subject text, reservation_id text', NULL, false, 's'),
   ('resolve_reservation', 'subject text, reservation_id text, digest bytea', '@', false, 'v'),
   ('reserve_capacity_batch', 'subjects text[], routes text[], reservation_ids text[], units bigint[], digests bytea[], regions text[] DEFAULT NULL::text[], '
     'estimator_digests bytea[] DEFAULT NULL::bytea[], deadlines timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], '

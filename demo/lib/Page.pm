@@ -57,8 +57,8 @@ sub receipt {
     my ($who, $what, $r) = @_;
     my $word = $r->{outcome} eq 'ACCEPTED' ? $r->{state} : $r->{dimension};
     my $left = defined $r->{available} ? count($r->{available}) . '/' . count($r->{cap}) . ' left' : '';
-    my $line = sprintf '   %-10s %-21s %s  %-17s  %14s  %s', $who, $what,
-      paint($r->{outcome} => sprintf '%-8s', $r->{outcome}), $word, $left, figure($what, $r);
+    my $line = sprintf '   %-10s %-21s %s  %s%*s  %s', $who, $what,
+      paint($r->{outcome} => sprintf '%-8s', $r->{outcome}), $word, 33 - length $word, " $left", figure($what, $r);
     print $line =~ s/ +$//r, "\n";
     return;
 }
@@ -68,7 +68,7 @@ sub figure {
     if ($r->{outcome} eq 'REFUSED') {
         return '' unless defined $r->{retry_kind};
         return sprintf 'again in %.2f s', $r->{retry_after_ms} / 1000 if defined $r->{retry_after_ms};
-        return "wait for $r->{retry_kind}";
+        return $r->{retry_kind} eq 'never' ? 'never as it is' : "wait for $r->{retry_kind}";
     }
     return 'nothing by that id' if $r->{outcome} eq 'UNKNOWN';
     if ($r->{outcome} eq 'CONFLICT') {
@@ -115,7 +115,7 @@ sub table {
     my $print = sub {
         my ($style, @cells) = @_;
         my @out = map { sprintf $right[$_] ? '%*s' : '%-*s', $width[$_], $cells[$_] } 0 .. $#cells;
-        print '   ', paint($style, join ' ', @out), "\n";
+        print '   ', paint($style, join(' ', @out) =~ s/ +$//r), "\n";
     };
     $print->(bold => @$columns);
     $print->(none => @$_) for @rows;

@@ -11,7 +11,7 @@ CREATE PROCEDURE maintain(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-  ends_at  CONSTANT timestamptz := pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) time_limit;
+  ends_at  CONSTANT pg_catalog.timestamptz := pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) time_limit;
   step     pg_catalog.record;
   worked   boolean;
   debtor   pg_catalog.record;

@@ -146,7 +146,7 @@ extern LLVerdict ll_report_progress(LLReservation *reservation,
 typedef struct LLExtension
 {
 	LLUnits		units;			/* more of them, at least 0 */
-	LLTime		expires_at;		/* a later deadline; 0: as it is */
+	LLTime		expires_at;		/* a later deadline; an earlier one moves nothing */
 	bool		head;			/* the reservation's own budget is the head */
 	bool		draining;
 } LLExtension;

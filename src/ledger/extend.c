@@ -42,7 +42,7 @@ extend(LLPairWork *work, LLReservationRow *row, Datum extension_id, const LLExte
 	if (stored_answer(row, extension_id, asked, &verdict))
 		return verdict;
 	extension.units = asked->units;
-	extension.expires_at = asked->expires_at == LL_NO_TIME ? 0 : asked->expires_at;
+	extension.expires_at = asked->expires_at;	/* LL_NO_TIME is before any other */
 	extension.head = ll_pair_budget(work, row->generation, row->epoch) == NULL;
 	extension.draining = work->reigns.ruling->draining;
 	do

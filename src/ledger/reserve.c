@@ -474,6 +474,14 @@ all_or_nothing(LLReserveElement *elements, int count, LLReceipt *receipts)
 
 	longest.retry_after_ms = -1;
 	for (int i = 0; i < count; i++)
+		if (elements[i].echo_of != NULL &&
+			!same_request(&elements[i], &elements[i].echo_of->row))
+		{
+			/* one id for two requests: known already, so nothing is taken for either */
+			elements[i].echo_of = NULL;
+			answer_refused(&elements[i], ll_say(LL_CONFLICT, LL_DIM_REQUEST), &receipts[i]);
+		}
+	for (int i = 0; i < count; i++)
 		if (elements[i].echo_of == NULL && receipts[i].verdict.outcome != LL_ACCEPTED)
 		{
 			refused = true;

@@ -85,6 +85,8 @@ ll_record_unreserved(Datum subject, Datum route, Datum operation, LLUnits units,
 	{
 		verdict = ll_say(LL_REFUSED, LL_DIM_NO_POLICY);
 		verdict.wait = LL_WAIT_OPERATOR;
+		if (look(&row, subject, operation))	/* it was recorded, elsewhere */
+			verdict = answer_bound(&row, route, units);
 		ll_receipt_answer(receipt, verdict, work.clock);
 		receipt->state = NULL;
 		return;

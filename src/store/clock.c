@@ -34,7 +34,8 @@ plain_form(const char *text, char *plain, size_t size)
 		strlcpy(plain + length - 1, "+00", size - length + 1);
 	if (length > 10 && (plain[10] == 'T' || plain[10] == 't'))
 		plain[10] = ' ';
-	if (strspn(plain, "0123456789-+:. ") != strlen(plain))
+	if (strspn(plain, "0123456789-+:. ") != strlen(plain) ||
+		strspn(plain, "0123456789") < 4 || plain[4] != '-')	/* the year first */
 		return false;
 	time = strchr(plain, ':');
 	return time != NULL && strpbrk(time, "+-") != NULL;

@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(28);
+SELECT plan(31);
 
 SELECT at('10:00:00');
 SELECT publish('*', 'tokens', continuous(10, '1 second', 1000));
@@ -84,6 +84,16 @@ SELECT is((SELECT string_agg(concat_ws(' ', outcome, coalesce(dimension, state))
 SELECT is((SELECT string_agg(concat_ws(' ', outcome, coalesce(dimension, state), CASE WHEN replayed THEN 'replayed' END), ', ' ORDER BY element)
   FROM limitledger.reserve_capacity_batch(ARRAY['w', 'w', 'w'], ARRAY['tokens', 'tokens', 'places'], ARRAY['w1', 'w1', 'w2'], ARRAY[1, 1, 1]::bigint[],
     array_fill(sha256('w'), ARRAY[3]), require_all => true)), 'ACCEPTED RESERVED, ACCEPTED RESERVED replayed, ACCEPTED RESERVED', 'or replays it');
+SELECT is((SELECT string_agg(concat_ws(' ', outcome, coalesce(dimension, state)), ', ' ORDER BY element)
+  FROM limitledger.reserve_capacity_batch(ARRAY['x', 'x'], ARRAY['tokens', 'tokens'], ARRAY['x1', 'x1'], ARRAY[10, 20]::bigint[],
+    array_fill(sha256('x'), ARRAY[2]), require_all => true)), 'REFUSED require_all, CONFLICT request', 'one id for two requests: neither');
+SELECT is((SELECT state FROM limitledger.get_reservation('x', 'x1')), 'RESERVATION_UNKNOWN', 'and nothing is stored under it');
+-- Usage that was recorded is not unheard of where there is no policy (D12).
+SELECT is((SELECT string_agg(concat_ws(' ', outcome, dimension), ', ' ORDER BY n) FROM (
+  SELECT 1 AS n, r.outcome, r.dimension FROM limitledger.record_usage('y', 'tokens', 'op', 7) r
+  UNION ALL SELECT 2, r.outcome, r.dimension FROM limitledger.record_usage('y', 'no policy', 'op', 7) r
+  UNION ALL SELECT 3, r.outcome, r.dimension FROM limitledger.record_usage('y', 'no policy', 'other', 7) r) a),
+  'ACCEPTED, CONFLICT figures, REFUSED no_policy', 'the same operation elsewhere is a conflict');
 SELECT throws_ok($$SELECT * FROM limitledger.reserve_capacity_batch(ARRAY['t'], ARRAY['tokens'], ARRAY['x'], ARRAY[1]::bigint[], ARRAY[sha256('x')], require_all => NULL)$$,
   'LL101', 'require_all must not be NULL', 'yes or no');
 

@@ -205,13 +205,6 @@ run_settle(void *arg)
 	ll_settle_or_release(call->elements, call->count, call->receipts);
 }
 
-static bool
-text_is(Datum text, const char *word)
-{
-	return VARSIZE_ANY_EXHDR(DatumGetPointer(text)) == strlen(word) &&
-		memcmp(VARDATA_ANY(DatumGetPointer(text)), word, strlen(word)) == 0;
-}
-
 /* who vouches for the figures (D6, D10) */
 static Datum
 check_source(LLArg arg)
@@ -221,7 +214,7 @@ check_source(LLArg arg)
 		: PointerGetDatum(PG_DETOAST_DATUM_PACKED(arg.value));
 
 	for (int i = 0; i < (int) lengthof(sources); i++)
-		if (text_is(source, sources[i]))
+		if (ll_text_is(source, sources[i]))
 			return source;
 	ereport(ERROR,
 			(errcode(LL_ERRCODE_OTHER_ARGUMENT),
@@ -240,7 +233,7 @@ check_settle(LLSettleElement *e, LLArg subject, LLArg id, LLArg operation,
 	e->actual = ll_arg_units(actual, 0);
 	e->receipt_digest = ll_arg_optional_digest(digest);
 	e->source = check_source(source);
-	e->attested = text_is(e->source, "operator");
+	e->attested = ll_text_is(e->source, "operator");
 }
 
 /*

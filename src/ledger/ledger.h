@@ -12,10 +12,6 @@
 
 #include "pair.h"
 
-/* run.c */
-extern void ll_run(Oid function, void (*script) (void *arg), void *arg);
-extern TimestampTz ll_now(void);
-
 /* What a call returns about a reservation (J1).  0, -1 and LL_NO_TIME: NULL. */
 typedef struct LLReceipt
 {
@@ -38,7 +34,9 @@ typedef struct LLReceipt
 	TimestampTz excess_epoch;
 } LLReceipt;
 
-/* run.c again */
+/* run.c */
+extern void ll_run(Oid function, void (*script) (void *arg), void *arg);
+extern TimestampTz ll_now(void);
 extern void ll_confirm(const LLReceipt *receipts, int count);
 
 /* receipt.c */

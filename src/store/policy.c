@@ -284,15 +284,6 @@ duration(TupleTableSlot *slot, int column)
 	return interval->time + (int64) interval->day * USECS_PER_DAY;
 }
 
-static bool
-text_is(Datum text, const char *word)
-{
-	size_t		length = strlen(word);
-
-	return VARSIZE_ANY_EXHDR(DatumGetPointer(text)) == length &&
-		memcmp(VARDATA_ANY(DatumGetPointer(text)), word, length) == 0;
-}
-
 static void
 read_periods(LLPolicyRow *row, TupleTableSlot *slot)
 {
@@ -304,7 +295,7 @@ read_periods(LLPolicyRow *row, TupleTableSlot *slot)
 		row->periods.length = duration(slot, LL_POLICY_EPOCH_LENGTH);
 		return;
 	}
-	row->months = text_is(slot->tts_values[LL_POLICY_EPOCH_CALENDAR], "month");
+	row->months = ll_text_is(slot->tts_values[LL_POLICY_EPOCH_CALENDAR], "month");
 	row->time_zone = TextDatumGetCString(slot->tts_values[LL_POLICY_EPOCH_TIME_ZONE]);
 	row->periods.calendar = psprintf("%s %s", row->months ? "month" : "day", row->time_zone);
 	row->periods.start_of = calendar_start_of;
@@ -337,7 +328,7 @@ remember(TupleTableSlot *slot)
 		? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[LL_POLICY_ACTIVE_AT]);
 	row->retired_at = slot->tts_isnull[LL_POLICY_RETIRED_AT]
 		? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[LL_POLICY_RETIRED_AT]);
-	row->draining = !text_is(slot->tts_values[LL_POLICY_STAGE], "active");
+	row->draining = !ll_text_is(slot->tts_values[LL_POLICY_STAGE], "active");
 	if (found)
 		return row;
 
@@ -346,9 +337,9 @@ remember(TupleTableSlot *slot)
 	old = MemoryContextSwitchTo(cache.context);
 	memset(&row->policy, 0, sizeof(row->policy));
 	row->policy.generation = generation;
-	row->policy.refill = text_is(slot->tts_values[LL_POLICY_REFILL_KIND], "continuous")
+	row->policy.refill = ll_text_is(slot->tts_values[LL_POLICY_REFILL_KIND], "continuous")
 		? LL_REFILL_CONTINUOUS
-		: text_is(slot->tts_values[LL_POLICY_REFILL_KIND], "window")
+		: ll_text_is(slot->tts_values[LL_POLICY_REFILL_KIND], "window")
 		? LL_REFILL_WINDOW : LL_REFILL_NONE;
 	row->policy.cap = DatumGetInt64(slot->tts_values[LL_POLICY_CAP]);
 	row->policy.refill_units = DatumGetInt64(slot->tts_values[LL_POLICY_REFILL_UNITS]);
@@ -361,7 +352,7 @@ remember(TupleTableSlot *slot)
 	row->policy.hold_ttl = duration(slot, LL_POLICY_HOLD_TTL);
 	row->policy.execution_ttl = duration(slot, LL_POLICY_EXECUTION_TTL);
 	row->priority = DatumGetInt32(slot->tts_values[LL_POLICY_PRIORITY]);
-	row->wildcard = text_is(slot->tts_values[LL_POLICY_SUBJECT], "*");
+	row->wildcard = ll_text_is(slot->tts_values[LL_POLICY_SUBJECT], "*");
 	row->region = ll_copy_varlena(slot->tts_values[LL_POLICY_REGION]);
 	read_periods(row, slot);
 	read_digests(row, slot);
@@ -551,7 +542,7 @@ ll_policy_reigns(Datum subject, Datum route, int64 head_generation)
 bool
 ll_policy_in_region(const LLPolicyRow *row, Datum region)
 {
-	return text_is(row->region, "*") || (region != 0 && ll_bytes_equal(row->region, region));
+	return ll_text_is(row->region, "*") || (region != 0 && ll_bytes_equal(row->region, region));
 }
 
 /* ll_policy_accepts tells whether the estimator is one of the accepted ones (B2). */

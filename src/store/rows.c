@@ -35,6 +35,16 @@ ll_bytes_equal(Datum a, Datum b)
 	return ll_text_compare(a, b) == 0;
 }
 
+/* ll_text_is compares a text with one word. */
+bool
+ll_text_is(Datum text, const char *word)
+{
+	size_t		length = strlen(word);
+
+	return VARSIZE_ANY_EXHDR(DatumGetPointer(text)) == length &&
+		memcmp(VARDATA_ANY(DatumGetPointer(text)), word, length) == 0;
+}
+
 /* ll_copy_varlena copies a value out of a slot that is about to change. */
 Datum
 ll_copy_varlena(Datum value)

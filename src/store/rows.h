@@ -100,6 +100,7 @@ typedef struct LLGrantRow
 
 extern int	ll_text_compare(Datum a, Datum b);
 extern bool ll_bytes_equal(Datum a, Datum b);
+extern bool ll_text_is(Datum text, const char *word);
 extern Datum ll_copy_varlena(Datum value);
 
 extern bool ll_head_peek(LLHead *head, Snapshot snapshot);

@@ -9,6 +9,7 @@ CREATE TABLE policy (
   published_at         timestamptz NOT NULL,
   active_at            timestamptz,                       -- the switch instant (B5)
   retired_at           timestamptz,                       -- its pairs may fall to a wildcard from then on (B4)
+  drained_by           xid8,                              -- the transaction that drained it (B6)
 
   -- What the document says, as the ledger reads it.  Never changed.
   document             jsonb       NOT NULL,

@@ -459,7 +459,7 @@ BEGIN
       HINT = 'Publish its content as a new generation.';
   END IF;
 
-  UPDATE @extschema@.policy AS p SET stage = 'draining'
+  UPDATE @extschema@.policy AS p SET stage = 'draining', drained_by = pg_current_xact_id()
   WHERE p.route = one.route AND p.subject = one.subject AND p.stage = 'active';
   UPDATE @extschema@.policy AS p
   SET stage = 'active', active_at = @extschema@.policy_instant(one.route)
@@ -637,10 +637,11 @@ BEGIN
   frozen.stage := NEW.stage;
   frozen.active_at := NEW.active_at;
   frozen.retired_at := NEW.retired_at;
+  frozen.drained_by := NEW.drained_by;
   IF NOT frozen *= NEW THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL902', MESSAGE = format('the policy of generation %s is frozen', OLD.generation),
-      DETAIL = 'Only stage, active_at and retired_at of a published policy change.',
+      DETAIL = 'Only stage, active_at, retired_at and drained_by of a published policy change.',
       HINT = 'Publish the change as a new generation.';
   END IF;
 

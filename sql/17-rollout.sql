@@ -22,15 +22,21 @@ BEGIN
 END;
 $$;
 
--- policy_record writes down what was done to a generation.  The actor is the role
--- that called, not the owner whose rights the calls have.
+-- policy_actor is the role that called, not the owner whose rights the calls have.
+CREATE FUNCTION policy_actor()
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+  SELECT coalesce(nullif(current_setting('role'), 'none'), session_user);
+$$;
+
+-- policy_record writes down what was done to a generation.
 CREATE FUNCTION policy_record(action text, one @extschema@.policy, reason text)
 RETURNS void LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
   INSERT INTO @extschema@.operator_action (acted_at, actor, action, subject, route, reason)
-  VALUES (@extschema@.ledger_clock(), coalesce(nullif(current_setting('role'), 'none'), session_user),
-          action, one.subject, one.route, reason);
+  VALUES (@extschema@.ledger_clock(), @extschema@.policy_actor(), action, one.subject, one.route, reason);
 $$;
 
 -- policy_refuse_stage raises LL205 for a generation whose stage forbids the call.
@@ -133,7 +139,8 @@ BEGIN
   already_draining := one.stage <> 'active';
   IF NOT already_draining THEN
     PERFORM @extschema@.policy_touch(one.route);
-    UPDATE @extschema@.policy AS p SET stage = 'draining' WHERE p.generation = one.generation;
+    UPDATE @extschema@.policy AS p SET stage = 'draining', drained_by = pg_current_xact_id()
+    WHERE p.generation = one.generation;
     PERFORM @extschema@.policy_record('drain_policy', one, reason);
   END IF;
 
@@ -156,18 +163,24 @@ AS $$
 DECLARE
   one @extschema@.policy;
 BEGIN
-  one := @extschema@.policy_lock(generation, 'retire_policy');
-  IF one.stage NOT IN ('draining', 'retired') THEN
+  -- A call that came before the draining may still be about to commit.  It is waited
+  -- for before the lock on policy is taken: it may want that lock itself.
+  SELECT p.* INTO one FROM @extschema@.policy AS p WHERE p.generation = retire_policy.generation;
+  IF one.drained_by = pg_current_xact_id() THEN
+    PERFORM @extschema@.policy_refuse_stage(one, 'was drained by this transaction',
+      'Commit first: until then other sessions are still admitted under it.');
+  ELSIF one.stage = 'draining' THEN
+    PERFORM @extschema@.policy_await('@extschema@.head_budget'::regclass);
+  ELSIF one.stage <> 'retired' THEN
     PERFORM @extschema@.policy_refuse_stage(one, 'cannot be retired',
       CASE one.stage WHEN 'active' THEN 'Drain it with drain_policy, or publish the policy that follows it.'
                      ELSE 'It was never in force, so there is nothing to retire.' END);
   END IF;
+  one := @extschema@.policy_lock(generation, 'retire_policy');
 
   outcome := 'ACCEPTED';
   left_reserved := 0; left_unknown := 0; left_debt := 0; pairs := 0;
   IF one.stage = 'draining' THEN
-    -- A call that came before the draining may still be about to commit.
-    PERFORM @extschema@.policy_await('@extschema@.head_budget'::regclass);
     SELECT l.reserved, l.unknown, l.debt, l.pairs INTO left_reserved, left_unknown, left_debt, pairs
     FROM @extschema@.policy_left(one) AS l;
     IF pairs > 0 THEN
@@ -270,7 +283,7 @@ REFUSED: left_reserved, left_unknown and left_debt add up, in units and as store
 
 ACCEPTED: from retired_at on the subjects of an exact policy fall to the newest wildcard generation of the route that was published after it, each pair at its next call, accruing under the retired rule up to that instant, with nothing given away. Where there is none, requests are REFUSED no_policy. Retiring what is retired changes nothing.
 
-It waits for the transactions that were writing to budgets when it was called, since one of them may hold an admission from before the draining; call drain_policy in a transaction of its own, before. Errors: LL101; LL205 it is published or active; LL206 no such generation; 40001 at REPEATABLE READ and above, when anything was committed meanwhile.$$;
+It waits for the transactions that were writing to budgets when it was called, since one of them may hold an admission from before the draining, and holds no lock meanwhile. Errors: LL101; LL205 it is published or active, or was drained in the same transaction, which has to commit first; LL206 no such generation; 40001 at REPEATABLE READ and above, when anything was committed meanwhile.$$;
 
 COMMENT ON FUNCTION rollback_policy(bigint, text) IS
 $$Goes back to the content of an older generation: publishes it under a new one, active at once, and drains the newer one (B4, B5).

@@ -54,6 +54,12 @@ CREATE FUNCTION record_usage(
 ) LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'limitledger_record_usage';
 
+CREATE FUNCTION import_usage(
+  subject text, route text, operation_id text, units bigint,
+@receipt@
+) LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_import_usage';
+
 CREATE FUNCTION get_reservation(
   subject text, reservation_id text,
 @receipt@
@@ -101,6 +107,20 @@ CREATE FUNCTION release_reservation_batch(
 @receipt@
 ) RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'limitledger_release_reservation_batch';
+
+CREATE FUNCTION record_usage_batch(
+  subjects text[], routes text[], operation_ids text[], units bigint[],
+  OUT element integer,
+@receipt@
+) RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_record_usage_batch';
+
+CREATE FUNCTION import_usage_batch(
+  subjects text[], routes text[], operation_ids text[], units bigint[],
+  OUT element integer,
+@receipt@
+) RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_import_usage_batch';
 
 -- Pairs: what stands, what is owed.
 

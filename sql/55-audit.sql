@@ -102,6 +102,12 @@ FROM budgets b
 WHERE NOT EXISTS (SELECT FROM policy p WHERE p.generation = b.generation)
 
 UNION ALL
+SELECT 'B6', b.subject, b.route, b.generation, b.epoch,
+       format('its generation is retired, and %s units are reserved', b.reserved)
+FROM budgets b JOIN policy p USING (generation)
+WHERE p.stage = 'retired' AND b.reserved > 0
+
+UNION ALL
 SELECT 'C1', b.subject, b.route, b.generation, b.epoch,
        format('%s + %s + %s came, %s + %s + %s + %s + %s went', b.opening, b.minted, b.overdraft_issued,
               b.available, b.reserved, b.spent, b.retired_for_emergency, b.overdraft_repaid)

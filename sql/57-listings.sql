@@ -37,6 +37,11 @@ FROM ledger_clock() AS c (now), head_budget b, get_budget(b.subject, b.route) g
 WHERE b.frozen_at IS NOT NULL
 ORDER BY b.frozen_at DESC, b.subject, b.route;
 
+CREATE VIEW frozen_routes AS
+SELECT f.route, f.reason, f.actor, f.frozen_at, c.now - f.frozen_at AS age
+FROM ledger_clock() AS c (now), frozen_route f
+ORDER BY f.frozen_at DESC, f.route;
+
 -- When a debt arose is not stored.  A refusal writes nothing, so seen_at of a pair
 -- that owes is when one of its balances moved last.
 CREATE VIEW pairs_in_debt AS
@@ -57,6 +62,9 @@ COMMENT ON VIEW expired_unstarted IS
 
 COMMENT ON VIEW frozen_pairs IS
 'Every pair that a breach or an operator has frozen, the newest first, with what it owes now (D8).';
+
+COMMENT ON VIEW frozen_routes IS
+'Every route that an operator has frozen, the newest first (D8).';
 
 COMMENT ON VIEW pairs_in_debt IS
 'Every pair that owes units, refill that is due counted in; the one that changed last comes first (E1).';

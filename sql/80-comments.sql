@@ -82,6 +82,23 @@ operation_id: 1 to 256 bytes, unique within the subject. units: 0 or more. All o
 
 Errors: LL101, LL102, LL103 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
 
+COMMENT ON FUNCTION record_usage_batch IS
+$$Books many usages that were never reserved, each pair locked once; one receipt per element, in their order (J2, D12).
+
+Parallel arrays of one length, 0 to 100000 elements. A conflict or a missing policy answers its own element. Errors, for the whole batch: those of record_usage, naming the element; LL105 for arrays that do not match.$$;
+
+COMMENT ON FUNCTION import_usage IS
+$$Opens a pair with what was already spent under another limiter, in the middle of a window or of a refill (B2).
+
+units: 0 or more, what is missing from a full bucket, or the part of the quota that is used. The first budget opens at the cap and the units are spent there at once, under operation_id as record_usage does: what exceeds the cap is debt, above maximumOverdraft it freezes the pair, and hardExecutionLimit does not count. Import after the policy is active and before the first request: a pair that has a budget is REFUSED opened, and record_usage books what is missing. The same operation, route and units again are replayed.
+
+Errors: LL101, LL102, LL103 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION import_usage_batch IS
+$$Imports what many pairs have spent under another limiter; one receipt per element, in their order (J2, B2).
+
+Parallel arrays of one length, 0 to 100000 elements. A refusal or conflict answers its own element; of several for one pair the first by operation id opens it. Errors, for the whole batch: those of import_usage, naming the element; LL105 for arrays that do not match.$$;
+
 COMMENT ON FUNCTION get_reservation IS
 $$Reads the receipt that is committed under an id, or UNKNOWN; writes nothing and locks nothing (D11).
 

@@ -42,11 +42,13 @@ static void
 run_get_budget(void *arg)
 {
 	Call	   *call = arg;
+	LLHead	   *head = &call->answer.work.head;
 
 	ll_get_budget(call->subject, call->route, &call->answer);
-	if (call->answer.work.head.exists)
-		call->answer.work.head.frozen_reason =
-			ll_copy_varlena(call->answer.work.head.frozen_reason);
+	/* the pair's own, else that of its route */
+	if (head->frozen_reason == 0)
+		head->frozen_reason = call->answer.work.reigns.frozen_reason;
+	head->frozen_reason = ll_copy_varlena(head->frozen_reason);
 }
 
 /* limitledger_get_budget shows a pair as of now; no row without a policy. */

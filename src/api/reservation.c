@@ -22,6 +22,9 @@ PG_FUNCTION_INFO_V1(limitledger_report_usage_unknown);
 PG_FUNCTION_INFO_V1(limitledger_report_progress);
 PG_FUNCTION_INFO_V1(limitledger_extend_reservation);
 PG_FUNCTION_INFO_V1(limitledger_record_usage);
+PG_FUNCTION_INFO_V1(limitledger_record_usage_batch);
+PG_FUNCTION_INFO_V1(limitledger_import_usage);
+PG_FUNCTION_INFO_V1(limitledger_import_usage_batch);
 PG_FUNCTION_INFO_V1(limitledger_get_reservation);
 PG_FUNCTION_INFO_V1(limitledger_resolve_reservation);
 
@@ -33,7 +36,7 @@ typedef struct Call
 	LLReceipt  *receipts;
 	Datum		subject;
 	Datum		id;
-	Datum		other;			/* route, operation, extension or digest */
+	Datum		other;			/* operation, extension or digest */
 	LLUnits		units;
 	LLExtensionRow extension;
 	bool		require_all;
@@ -385,7 +388,7 @@ limitledger_resolve_reservation(PG_FUNCTION_ARGS)
 	return ll_answer_receipt(call.receipts);
 }
 
-/* ---- long work, and work that nobody reserved --------------------------- */
+/* ---- long work ---------------------------------------------------------- */
 
 static void
 run_progress(void *arg)
@@ -401,14 +404,6 @@ run_extend(void *arg)
 	Call	   *call = arg;
 
 	ll_extend_reservation(call->subject, call->id, call->other, &call->extension, call->receipts);
-}
-
-static void
-run_record(void *arg)
-{
-	Call	   *call = arg;
-
-	ll_record_unreserved(call->subject, call->other, call->id, call->units, call->receipts);
 }
 
 /* limitledger_report_progress records units used so far, at least 0; never falling (D10). */
@@ -451,17 +446,87 @@ limitledger_extend_reservation(PG_FUNCTION_ARGS)
 	return ll_answer_receipt(call.receipts);
 }
 
+/* ---- usage that nobody reserved (B2, D12) -------------------------------- */
+
+static void
+run_record(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_record_unreserved(call->elements, call->count, false, call->receipts);
+}
+
+static void
+run_import(void *arg)
+{
+	Call	   *call = arg;
+
+	ll_record_unreserved(call->elements, call->count, true, call->receipts);
+}
+
+static void
+check_usage(LLUsageElement *e, LLArg subject, LLArg route, LLArg operation, LLArg units)
+{
+	e->subject = ll_arg_subject(subject);
+	e->route = ll_arg_text(route);
+	e->operation = ll_arg_text(operation);
+	e->units = ll_arg_units(units, 0);
+}
+
+static Datum
+usage(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
+{
+	LLUsageElement element = {0};
+	Call		call = call_of(&element, 1);
+
+	ll_answer_writes(name);
+	check_usage(&element, ll_arg(fcinfo, 0, "subject"), ll_arg(fcinfo, 1, "route"),
+				ll_arg(fcinfo, 2, "operation_id"), ll_arg(fcinfo, 3, "units"));
+	run_writer(fcinfo, script, &call);
+	return ll_answer_receipt(call.receipts);
+}
+
+static Datum
+usage_batch(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
+{
+	LLArray		subjects = ll_array(fcinfo, 0, "subjects", TEXTOID, true);
+	LLArray		routes = ll_array(fcinfo, 1, "routes", TEXTOID, true);
+	LLArray		operations = ll_array(fcinfo, 2, "operation_ids", TEXTOID, true);
+	LLArray		units = ll_array(fcinfo, 3, "units", INT8OID, true);
+	int			count = ll_array_count(&subjects, &routes, &operations, &units, NULL);
+	LLUsageElement *elements = palloc0(sizeof(LLUsageElement) * Max(count, 1));
+	Call		call = call_of(elements, count);
+
+	ll_answer_writes(name);
+	for (int i = 0; i < count; i++)
+		check_usage(&elements[i], ll_array_arg(&subjects, i), ll_array_arg(&routes, i),
+					ll_array_arg(&operations, i), ll_array_arg(&units, i));
+	run_writer(fcinfo, script, &call);
+	return ll_answer_receipts(fcinfo, call.receipts, count);
+}
+
 /* limitledger_record_usage books units, at least 0, that were never reserved (D12). */
 Datum
 limitledger_record_usage(PG_FUNCTION_ARGS)
 {
-	Call		call = call_of(NULL, 1);
+	return usage(fcinfo, "record_usage()", run_record);
+}
 
-	ll_answer_writes("record_usage()");
-	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
-	call.other = ll_arg_text(ll_arg(fcinfo, 1, "route"));
-	call.id = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
-	call.units = ll_arg_units(ll_arg(fcinfo, 3, "units"), 0);
-	run_writer(fcinfo, run_record, &call);
-	return ll_answer_receipt(call.receipts);
+Datum
+limitledger_record_usage_batch(PG_FUNCTION_ARGS)
+{
+	return usage_batch(fcinfo, "record_usage_batch()", run_record);
+}
+
+/* limitledger_import_usage opens a pair with units, at least 0, spent elsewhere (B2). */
+Datum
+limitledger_import_usage(PG_FUNCTION_ARGS)
+{
+	return usage(fcinfo, "import_usage()", run_import);
+}
+
+Datum
+limitledger_import_usage_batch(PG_FUNCTION_ARGS)
+{
+	return usage_batch(fcinfo, "import_usage_batch()", run_import);
 }

@@ -40,7 +40,7 @@ ll_admission_judge(const LLPair *pair, const LLPolicy *policy,
 		return refuse(LL_DIM_LARGEST_OUTSTANDING, LL_WAIT_NEVER);
 	if (request->draining)		/* B6 */
 		return refuse(LL_DIM_DRAINING, LL_WAIT_OPERATOR);
-	if (pair->frozen)			/* D8 */
+	if (pair->frozen || request->route_frozen)	/* D8 */
 		return refuse(LL_DIM_FROZEN, LL_WAIT_OPERATOR);
 	if (policy->largest_outstanding < LL_UNITS_MAX &&
 		outstanding > policy->largest_outstanding - request->units)
@@ -96,7 +96,11 @@ ll_extend(LLPair *pair, LLReservation *reservation, const LLPolicy *own,
 {
 	LLTime		ttl = reservation->state == LL_STARTED ? own->execution_ttl : own->hold_ttl;
 	LLUnits		has = reservation->reserved_units;
-	LLRequest	request = {extension->units, LL_TIME_MAX, true, true, extension->draining, false};
+	LLRequest	request = {
+		.units = extension->units,.deadline = LL_TIME_MAX,
+		.region_matches = true,.estimator_accepted = true,
+		.draining = extension->draining,.route_frozen = extension->route_frozen
+	};
 	LLVerdict	verdict;
 
 	if (reservation->state != LL_RESERVED && reservation->state != LL_STARTED)

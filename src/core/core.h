@@ -79,6 +79,7 @@ typedef struct LLRequest
 	bool		region_matches;
 	bool		estimator_accepted;
 	bool		draining;		/* the generation admits no more (B6) */
+	bool		route_frozen;	/* an operator has stopped the route (D8) */
 	bool		start;			/* start at once (D5) */
 } LLRequest;
 
@@ -149,6 +150,7 @@ typedef struct LLExtension
 	LLTime		expires_at;		/* a later deadline; an earlier one moves nothing */
 	bool		head;			/* the reservation's own budget is the head */
 	bool		draining;
+	bool		route_frozen;
 } LLExtension;
 
 /*
@@ -162,8 +164,12 @@ extern LLVerdict ll_extend(LLPair *pair, LLReservation *reservation,
 
 /* ---- usage.c: what no reservation covers, and operators ------------------ */
 
-/* ll_record_usage books usage that was never reserved (D12). */
-extern LLVerdict ll_record_usage(LLPair *pair, const LLPolicy *policy, LLUnits units);
+/*
+ * ll_record_usage books usage that was never reserved (D12).  What is
+ * `imported` was spent under another limiter, by no single execution (B2).
+ */
+extern LLVerdict ll_record_usage(LLPair *pair, const LLPolicy *policy, LLUnits units,
+								 bool imported);
 
 /*
  * ll_grant mints what an operator grants: debt, deficit, available within the

@@ -33,7 +33,7 @@ static const LLDimensionInfo dimensions[LL_DIMENSION_COUNT] = {
 	[LL_DIM_DRAINING] = {"draining", LL_REFUSED, LL_WAIT_OPERATOR, "B6",
 	"the generation admits no more"},
 	[LL_DIM_FROZEN] = {"frozen", LL_REFUSED, LL_WAIT_OPERATOR, "D8",
-	"a breach or an operator has frozen the pair"},
+	"a breach or an operator has frozen the pair, or an operator its route"},
 	[LL_DIM_LARGEST_RESERVATION] = {"largest_reservation", LL_REFUSED, LL_WAIT_NEVER, "B2",
 	"more units than one reservation may hold"},
 	[LL_DIM_CAP] = {"cap", LL_REFUSED, LL_WAIT_NEVER, "B2",
@@ -80,6 +80,8 @@ static const LLDimensionInfo dimensions[LL_DIMENSION_COUNT] = {
 	"the grant id stands for other units"},
 	[LL_DIM_REQUIRE_ALL] = {"require_all", LL_REFUSED, LL_WAIT_REFILL, "J2",
 	"this limit would admit, another one of the batch did not; with the longest wait of the batch"},
+	[LL_DIM_OPENED] = {"opened", LL_REFUSED, LL_WAIT_NEVER, "B2",
+	"the pair has a budget already, so an import would count twice"},
 };
 
 /* ll_outcome_name gives the word of an outcome. */

@@ -56,9 +56,10 @@ typedef enum LLDimension
 	LL_DIM_PROGRESS,
 	LL_DIM_EXTENSION,
 	LL_DIM_GRANT,
-	LL_DIM_REQUIRE_ALL
+	LL_DIM_REQUIRE_ALL,
+	LL_DIM_OPENED
 } LLDimension;
-#define LL_DIMENSION_COUNT	(LL_DIM_REQUIRE_ALL + 1)
+#define LL_DIMENSION_COUNT	(LL_DIM_OPENED + 1)
 
 /* What a refused caller waits for (D4). */
 typedef enum LLWait

@@ -1,7 +1,7 @@
 /*
  * usage.c
- *	  Usage that no reservation covers (D7, D12), and what operators do about it
- *	  (D8, E3).
+ *	  Usage that no reservation covers (B2, D7, D12), and what operators do about
+ *	  it (D8, E3).
  */
 #include "arith.h"
 #include "core.h"
@@ -31,7 +31,7 @@ ll_exceed(LLPair *p, LLUnits units, const LLPolicy *policy, LLUnits *debt)
 
 /* ll_record_usage books usage that was never reserved; nothing that ran is lost (D12). */
 LLVerdict
-ll_record_usage(LLPair *pair, const LLPolicy *policy, LLUnits units)
+ll_record_usage(LLPair *pair, const LLPolicy *policy, LLUnits units, bool imported)
 {
 	LLVerdict	verdict = {LL_ACCEPTED, LL_DIM_NONE, false, false, LL_WAIT_NONE, 0, 0};
 	LLPair		p = *pair;
@@ -42,7 +42,7 @@ ll_record_usage(LLPair *pair, const LLPolicy *policy, LLUnits units)
 		verdict.overflow = true;
 		return verdict;
 	}
-	if (units > policy->hard_limit)
+	if (units > policy->hard_limit && !imported)
 		p.frozen = true;
 	*pair = p;
 	return verdict;

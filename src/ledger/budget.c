@@ -13,7 +13,7 @@
 const char *
 ll_admission_name(const LLPairWork *work)
 {
-	if (work->head.pair.frozen)
+	if (work->head.pair.frozen || work->reigns.frozen_reason != 0)
 		return "frozen";
 	if (!ll_policy_covers(&work->reigns))
 		return "no_policy";

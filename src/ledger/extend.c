@@ -45,6 +45,7 @@ extend(LLPairWork *work, LLReservationRow *row, Datum extension_id, const LLExte
 	extension.expires_at = asked->expires_at;	/* LL_NO_TIME is before any other */
 	extension.head = ll_pair_budget(work, row->generation, row->epoch) == NULL;
 	extension.draining = work->reigns.ruling->draining;
+	extension.route_frozen = work->reigns.frozen_reason != 0;
 	do
 	{
 		verdict = ll_extend(&work->head.pair, &row->state,

@@ -68,6 +68,7 @@ typedef struct LLReserveElement
 	LLPairWork *work;
 	LLReservationRow row;
 	bool		admitted;
+	bool		over;			/* what stands under its id holds nothing any more */
 	bool		new_id;			/* no row under the id: seen at once for many */
 	struct LLReserveElement *echo_of;	/* the element whose id it repeats */
 	struct LLReserveElement **id_holder;	/* who was admitted under the id, if
@@ -103,8 +104,18 @@ extern void ll_extend_reservation(Datum subject, Datum id, Datum extension_id,
 								  const LLExtensionRow *asked, LLReceipt *receipt);
 
 /* usage.c */
-extern void ll_record_unreserved(Datum subject, Datum route, Datum operation, LLUnits units,
-								 LLReceipt *receipt);
+typedef struct LLUsageElement
+{
+	Datum		subject;
+	Datum		route;
+	Datum		operation;
+	LLUnits		units;
+	int			index;
+	LLPairWork *work;
+} LLUsageElement;
+
+extern void ll_record_unreserved(LLUsageElement *elements, int count, bool import,
+								 LLReceipt *receipts);
 
 /* settle.c */
 typedef struct LLSettleElement

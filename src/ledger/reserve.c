@@ -42,6 +42,8 @@ answer_stored(LLReserveElement *e, const LLReservationRow *row, LLReceipt *recei
 {
 	if (same_request(e, row))
 	{
+		e->over = row->state.state == LL_RELEASED || row->state.state == LL_EXPIRING ||
+			row->state.state == LL_EXPIRED;
 		ll_receipt_answer(receipt, ll_replayed(), e->work->clock);
 		ll_receipt_reservation(receipt, row);
 		ll_receipt_pair(receipt, e->work);
@@ -72,6 +74,7 @@ request_of(const LLReserveElement *e)
 	request.region_matches = ll_policy_in_region(ruling, e->region);
 	request.estimator_accepted = ll_policy_accepts(ruling, e->estimator);
 	request.draining = ruling->draining;
+	request.route_frozen = e->work->reigns.frozen_reason != 0;
 	request.start = e->start_operation != 0;
 	return request;
 }
@@ -301,6 +304,7 @@ begin_pair(LLPairWork *work, LLReserveElement **elements, int count)
 		}
 		elements[i]->work = work;
 		elements[i]->admitted = false;
+		elements[i]->over = false;
 		elements[i]->echo_of = NULL;
 	}
 }
@@ -463,7 +467,9 @@ withdraw(LLReserveElement *e, const LLReceipt *longest, LLReceipt *receipt)
 /*
  * all_or_nothing takes back what was admitted, if any limit said no (J2).  Each
  * element that refused says why and for how long; the others carry the longest
- * wait.
+ * wait.  An element whose hold was given back, expired or fenced before gets
+ * its receipt, but it holds nothing: beside it no other one is admitted, now
+ * or ever under these ids.
  */
 static void
 all_or_nothing(LLReserveElement *elements, int count, LLReceipt *receipts)
@@ -486,6 +492,12 @@ all_or_nothing(LLReserveElement *elements, int count, LLReceipt *receipts)
 		{
 			refused = true;
 			longer_wait(&longest, &receipts[i]);
+		}
+		else if (elements[i].over)
+		{
+			refused = true;
+			longest.verdict.wait = LL_WAIT_NEVER;
+			longest.retry_after_ms = -1;
 		}
 	if (!refused)
 		return;

@@ -3,10 +3,11 @@
  *	  Frozen policies, kept per backend.  See policy.h.
  *
  * A document never changes, so it may be kept.  What may change is which
- * generations are active: any write to the policy table tells every backend
- * (a trigger invalidates the table's relation cache entry).  The news is read
- * after the pair's lock was taken, and the pair is looked up anew; a publish
- * that commits later is one that this call came before (B5).
+ * generations are active and which routes are frozen: any write to either
+ * table tells every backend (a trigger invalidates the table's relation cache
+ * entry).  The news is read after the pair's lock was taken, and the pair is
+ * looked up anew; a publish or a freeze that commits later is one that this
+ * call came before (B5, D8).
  *
  * Within one call memory only grows, since the call holds pointers; it is
  * given back when the next one begins.
@@ -56,12 +57,13 @@ typedef struct Ruler
 	TimestampTz since;
 } Ruler;
 
-/* All of them, oldest first. */
+/* All of them, oldest first, and why the route is frozen, if it is. */
 typedef struct PairEntry
 {
 	PairKey		key;
 	int			count;
 	Ruler	   *rulers;
+	Datum		frozen_reason;
 } PairEntry;
 
 static struct
@@ -70,11 +72,12 @@ static struct
 	HTAB	   *policies;		/* generation -> LLPolicyRow */
 	HTAB	   *pairs;			/* PairKey -> PairEntry */
 	uint64		version;		/* of the tables that it was read from */
-	bool		stale;			/* a generation was published or moved */
+	bool		stale;			/* a generation or a freeze was published or moved */
 }			cache;
 
 static bool stale_at_start = false;
 static Oid	policy_relid = InvalidOid;
+static Oid	frozen_route_relid = InvalidOid;
 
 /* ---- the cache ---------------------------------------------------------- */
 
@@ -113,11 +116,11 @@ pair_key(Datum subject, Datum route)
 static void
 on_relcache(Datum arg, Oid relid)
 {
-	if (relid == InvalidOid || relid == policy_relid)
+	if (relid == InvalidOid || relid == policy_relid || relid == frozen_route_relid)
 		cache.stale = stale_at_start = true;
 }
 
-/* ll_policy_init listens to writes of the policy table. */
+/* ll_policy_init listens to writes of both tables. */
 void
 ll_policy_init(void)
 {
@@ -154,6 +157,7 @@ ll_policy_begin(void)
 	cache.stale = stale_at_start = false;
 	MemoryContextReset(cache.context);
 	policy_relid = RelationGetRelid(ll_table(LL_TABLE_POLICY));
+	frozen_route_relid = RelationGetRelid(ll_table(LL_TABLE_FROZEN_ROUTE));
 	control.keysize = sizeof(int64);
 	control.entrysize = sizeof(LLPolicyRow);
 	control.hcxt = cache.context;
@@ -466,6 +470,26 @@ order_rulers(List *rows, Ruler *rulers)
 	return count;
 }
 
+/* load_freeze gives the reason why a route is frozen; 0: it is not (D8). */
+static Datum
+load_freeze(Datum route, Snapshot snapshot)
+{
+	ScanKeyData key;
+	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_FROZEN_ROUTE);
+	LLScan	   *scan;
+	Datum		reason = 0;
+
+	ll_key_text(&key, 1, route);
+	scan = ll_scan_begin(LL_INDEX_FROZEN_ROUTE, snapshot, &key, 1);
+	if (ll_scan_next(scan, slot))
+	{
+		slot_getallattrs(slot);
+		reason = ll_copy_varlena(slot->tts_values[LL_FROZEN_ROUTE_REASON]);
+	}
+	ll_scan_end(scan);
+	return reason;
+}
+
 static PairEntry *
 load_pair(Datum subject, Datum route)
 {
@@ -473,22 +497,25 @@ load_pair(Datum subject, Datum route)
 	Snapshot	snapshot = ll_snapshot_take();
 	List	   *rows = NIL;
 	PairKey		key = pair_key(subject, route);
+	Datum		frozen_reason;
 	PairEntry  *entry;
 	bool		found;
+	MemoryContext old;
 
 	load_rows(route, subject, snapshot, &rows);
 	load_rows(route, wildcard, snapshot, &rows);
+	frozen_reason = load_freeze(route, snapshot);
 	ll_snapshot_drop(snapshot);
 
 	cache.version = 0;			/* an error here leaves half an entry */
+	old = MemoryContextSwitchTo(cache.context);
 	entry = hash_search(cache.pairs, &key, HASH_ENTER, &found);
-	entry->key.subject = memcpy(MemoryContextAlloc(cache.context, key.subject_length + 1),
-								key.subject, key.subject_length);
-	entry->key.route = memcpy(MemoryContextAlloc(cache.context, key.route_length + 1),
-							  key.route, key.route_length);
-	entry->rulers = MemoryContextAlloc(cache.context,
-									   sizeof(Ruler) * Max(list_length(rows), 1));
+	entry->key.subject = memcpy(palloc(key.subject_length + 1), key.subject, key.subject_length);
+	entry->key.route = memcpy(palloc(key.route_length + 1), key.route, key.route_length);
+	entry->rulers = palloc(sizeof(Ruler) * Max(list_length(rows), 1));
 	entry->count = order_rulers(rows, entry->rulers);
+	entry->frozen_reason = ll_copy_varlena(frozen_reason);
+	MemoryContextSwitchTo(old);
 	cache.version = ll_table_version();
 	return entry;
 }
@@ -503,11 +530,12 @@ ll_policy_reigns(Datum subject, Datum route, int64 head_generation)
 {
 	PairKey		key = pair_key(subject, route);
 	PairEntry  *entry = hash_search(cache.pairs, &key, HASH_FIND, NULL);
-	LLReigns	reigns = {0, NULL, NULL};
+	LLReigns	reigns = {0};
 	int			first;
 
 	if (entry == NULL)
 		entry = load_pair(subject, route);
+	reigns.frozen_reason = entry->frozen_reason;
 	first = entry->count;
 	while (first > 0 && entry->rulers[first - 1].row->generation > head_generation)
 		first--;

@@ -1,6 +1,7 @@
 /*
  * policy.h
  *	  Frozen policies, kept per backend, and which of them rules a pair (B).
+ *	  Beside them, the routes that an operator has frozen (D8).
  */
 #ifndef LL_STORE_POLICY_H
 #define LL_STORE_POLICY_H
@@ -44,6 +45,7 @@ typedef struct LLReigns
 	int			count;
 	LLReign    *reign;
 	LLPolicyRow *ruling;		/* NULL: no policy, and no head */
+	Datum		frozen_reason;	/* why the route is frozen (D8); 0: it is not */
 } LLReigns;
 
 extern void ll_policy_init(void);

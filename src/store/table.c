@@ -46,6 +46,7 @@ static const struct
 	[LL_TABLE_ACTION] = {"operator_action", LL_ACTION_NATTS},
 	[LL_TABLE_EXTENSION] = {"extension", LL_EXTENSION_NATTS},
 	[LL_TABLE_GRANT] = {"capacity_grant", LL_GRANT_NATTS},
+	[LL_TABLE_FROZEN_ROUTE] = {"frozen_route", LL_FROZEN_ROUTE_NATTS},
 };
 
 static const struct
@@ -67,6 +68,7 @@ static const struct
 	[LL_INDEX_POLICY_PAIR] = {LL_TABLE_POLICY, "policy_pair"},
 	[LL_INDEX_EXTENSION] = {LL_TABLE_EXTENSION, "extension_pkey"},
 	[LL_INDEX_GRANT] = {LL_TABLE_GRANT, "capacity_grant_pkey"},
+	[LL_INDEX_FROZEN_ROUTE] = {LL_TABLE_FROZEN_ROUTE, "frozen_route_pkey"},
 };
 
 /* One table, as this backend knows it; the relation is open during a call. */
@@ -310,8 +312,9 @@ ll_table(LLTableId table)
 
 	if (t->relation == NULL)
 	{
-		/* Policies are only read here, so that a publish blocks no call (F3). */
-		LOCKMODE	mode = table == LL_TABLE_POLICY || RecoveryInProgress()
+		/* What operators set is only read here, so that they block no call (F3). */
+		LOCKMODE	mode = table == LL_TABLE_POLICY || table == LL_TABLE_FROZEN_ROUTE ||
+			RecoveryInProgress()
 			? AccessShareLock : RowExclusiveLock;
 
 		t->relation = try_table_open(t->relid, mode);

@@ -50,9 +50,10 @@ typedef struct Document
 typedef enum CallName
 {
 	RESERVE, START, SETTLE, RELEASE, REPORT_UNKNOWN, CLAIM, FINISH, RESOLVE,
-	REPAY, UNFREEZE, FREEZE, DRAIN, PUBLISH, EXTEND, REPORT_PROGRESS, RECORD_USAGE, GRANT
+	REPAY, UNFREEZE, FREEZE, DRAIN, PUBLISH, EXTEND, REPORT_PROGRESS, RECORD_USAGE, GRANT,
+	FREEZE_ROUTE, UNFREEZE_ROUTE
 } CallName;
-#define CALLS	(GRANT + 1)
+#define CALLS	(UNFREEZE_ROUTE + 1)
 
 typedef struct Call
 {
@@ -68,6 +69,7 @@ typedef struct Call
 	bool		wrong_estimator;
 	bool		by_caller;		/* report_unknown: not by the sweep */
 	bool		attested;		/* settle: by an operator (D10) */
+	bool		imported;		/* record_usage: spent under another limiter (B2) */
 	Document	document;		/* of a publish */
 } Call;
 
@@ -97,7 +99,7 @@ typedef struct Answer
 #define PAIR_FIELDS(F) \
 	F(budgets) F(reservations) F(records) F(debt) F(older_debt) F(older_reserved) \
 	F(older_repaid) F(seen_at) F(accrued_at) F(remainder) F(frozen) \
-	F(draining) F(pending)
+	F(draining) F(route_frozen) F(pending)
 #define RESERVATION_FIELDS(F) \
 	F(id) F(budget) F(asked) F(digest) F(operation) F(receipt) \
 	F(reserved_units) F(actual_units) F(excess_units) F(overdraft_units) \

@@ -355,7 +355,7 @@ admit(Ledger *l, const Call *call, Row *row)
 	LLRequest	request = {
 		.units = call->units,.deadline = call->deadline,
 		.region_matches = !call->wrong_region,.estimator_accepted = !call->wrong_estimator,
-		.draining = l->draining,.start = call->operation != 0
+		.draining = l->draining,.route_frozen = l->route_frozen,.start = call->operation != 0
 	};
 	LLVerdict	plain = ll_admission_judge(&l->pair, head_policy(l), &request, l->pair.seen_at);
 	Touched		before;
@@ -499,7 +499,8 @@ extend_once(Ledger *l, const Call *call, Row *row)
 {
 	LLExtension extension = {
 		.units = call->units,.expires_at = call->deadline == NO_LIMIT ? 0 : call->deadline,
-		.head = row->budget == l->closed_count,.draining = l->draining
+		.head = row->budget == l->closed_count,.draining = l->draining,
+		.route_frozen = l->route_frozen
 	};
 	Touched		before;
 	LLVerdict	v;
@@ -564,7 +565,7 @@ record_usage(Ledger *l, const Call *call)
 	if (relate(l, row, call->operation) == LL_OPERATION_ELSEWHERE)
 		return verdict(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE, false);
 	touch(&before, l, row);
-	v = ll_record_usage(&l->pair, head_policy(l), call->units);
+	v = ll_record_usage(&l->pair, head_policy(l), call->units, call->imported);
 	unchanged(l, row, &before, &v);
 	if (took_effect(&v))
 		l->record[l->records++] = (Record) {
@@ -621,6 +622,8 @@ locks_pair(const Call *call, const Row *row)
 		case RESOLVE:
 		case DRAIN:
 		case PUBLISH:
+		case FREEZE_ROUTE:
+		case UNFREEZE_ROUTE:
 			break;
 	}
 	return false;
@@ -666,6 +669,10 @@ decide(Ledger *l, const Call *call)
 			return grant(l, call);
 		case DRAIN:
 			l->draining = true;
+			break;
+		case FREEZE_ROUTE:
+		case UNFREEZE_ROUTE:
+			l->route_frozen = call->name == FREEZE_ROUTE;
 			break;
 		case PUBLISH:
 			freeze_document(&ledger_policy[l->policies++], &call->document, l->clock);
@@ -825,6 +832,7 @@ ledger_show_pair(const Ledger *l, PairView *view)
 		.older_debt = p->older_debt,.older_reserved = p->older_reserved,
 		.older_repaid = p->older_repaid,.seen_at = p->seen_at,.accrued_at = p->accrued_at,
 		.remainder = p->remainder,.frozen = p->frozen,.draining = l->draining,
+		.route_frozen = l->route_frozen,
 		.pending = l->policies - 1 - l->in_force
 	};
 }

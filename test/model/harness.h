@@ -53,6 +53,7 @@ typedef struct Ledger
 	int64_t		clock;
 	LLPair		pair;
 	bool		draining;
+	bool		route_frozen;
 	bool		rolled;			/* this call's roll is worth keeping */
 	int			in_force;		/* the policy of the head */
 	int			closed_count;

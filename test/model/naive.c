@@ -485,7 +485,7 @@ capacity(const Naive *m, Number units, Number in_all)
 		return refused("largest_outstanding", "never");
 	if (m->draining)			/* B6 */
 		return refused("draining", "operator");
-	if (m->frozen)				/* D8 */
+	if (m->frozen || m->route_frozen)	/* D8 */
 		return refused("frozen", "operator");
 	if (p->outstanding != NO_LIMIT && outstanding(m) + units > p->outstanding)
 		return refused("largest_outstanding", "release");
@@ -884,7 +884,7 @@ record_usage(Naive *m, const Call *call)
 	if (elsewhere(m, NULL, call->operation))
 		return conflict("operation_elsewhere");
 	exceed(m, call->units);
-	if (call->units > policy_of_head(m)->hard_limit)	/* D8 */
+	if (call->units > policy_of_head(m)->hard_limit && !call->imported)	/* D8, B2 */
 		m->frozen = true;
 	m->record[m->records++] = (NaiveRecord) {
 		.call = RECORD_USAGE,.key = call->operation,.units = call->units,.budget = m->budgets - 1
@@ -960,6 +960,10 @@ decide(Naive *m, const Call *call)
 		case DRAIN:				/* B6 */
 			m->draining = true;
 			return accepted();
+		case FREEZE_ROUTE:		/* D8 */
+		case UNFREEZE_ROUTE:
+			m->route_frozen = call->name == FREEZE_ROUTE;
+			return accepted();
 		case PUBLISH:
 			return publish(m, call);
 		case EXTEND:
@@ -979,7 +983,7 @@ naive_open(Naive *m, const Document *policy, int64_t clock)
 {
 	m->clock = m->seen = m->at = clock;
 	m->remainder = m->paid_unopened = 0;
-	m->frozen = m->draining = m->wrote = m->strained = m->capped = false;
+	m->frozen = m->draining = m->route_frozen = m->wrote = m->strained = m->capped = false;
 	m->policies = 1;
 	m->in_force = m->budgets = m->reservations = m->records = 0;
 	m->policy[0] = *policy;
@@ -1238,7 +1242,7 @@ naive_check(const Naive *m, const Naive *before, const Call *call, const Answer 
 	RULE(m->at <= m->seen, "A3 refill ahead of the clock");
 	if ((call->name == RESERVE || call->name == EXTEND) && answer->wrote && !answer->overflow &&
 		strcmp(answer->outcome, "ACCEPTED") == 0 && !answer->replayed)
-		RULE(debt(m) == 0 && !m->frozen && !m->draining &&
+		RULE(debt(m) == 0 && !m->frozen && !m->route_frozen && !m->draining &&
 			 outstanding(m) <= policy_of_head(m)->outstanding, "E1");
 	RULE(strcmp(answer->wait_kind, "refill") != 0 || answer->wait > 0, "D4 wait");
 	return NULL;
@@ -1258,6 +1262,7 @@ naive_show_pair(const Naive *m, PairView *view)
 		.older_reserved = (int64_t) (outstanding(m) - h->reserved),.older_repaid = 0,
 		.seen_at = (int64_t) m->seen,.accrued_at = (int64_t) m->at,
 		.remainder = (int64_t) m->remainder,.frozen = m->frozen,.draining = m->draining,
+		.route_frozen = m->route_frozen,
 		.pending = m->policies - 1 - m->in_force
 	};
 }

@@ -99,6 +99,7 @@ typedef struct Naive
 	Number		remainder;		/* fraction of a unit, times the interval (C4) */
 	bool		frozen;
 	bool		draining;
+	bool		route_frozen;	/* by an operator (D8) */
 	bool		wrote;			/* by this call: more than the passing of time */
 	bool		strained;		/* in this call some sum was no bigint */
 	bool		capped;			/* and refill met the end of bigint, see naive_call */

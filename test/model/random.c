@@ -87,7 +87,8 @@ static const char *const call_name[CALLS] = {
 	[REPORT_UNKNOWN] = "report_unknown",[CLAIM] = "claim",[FINISH] = "finish",
 	[RESOLVE] = "resolve",[REPAY] = "repay",[UNFREEZE] = "unfreeze",[FREEZE] = "freeze",
 	[DRAIN] = "drain",[PUBLISH] = "publish",[EXTEND] = "extend",
-	[REPORT_PROGRESS] = "report_progress",[RECORD_USAGE] = "record_usage",[GRANT] = "grant"
+	[REPORT_PROGRESS] = "report_progress",[RECORD_USAGE] = "record_usage",[GRANT] = "grant",
+	[FREEZE_ROUTE] = "freeze_route",[UNFREEZE_ROUTE] = "unfreeze_route"
 };
 
 /* By call and dimension; a replay counts in the last column. */
@@ -109,7 +110,8 @@ static const char *const must_happen[CALLS] = {
 	"largest_reservation,cap,largest_outstanding,draining,frozen,debt,available,extension,"
 	"reservation",
 	[REPORT_PROGRESS] = ",=,not_started,operation,settled,reservation",
-	[RECORD_USAGE] = ",=,figures,operation_elsewhere",[GRANT] = ",=,grant"
+	[RECORD_USAGE] = ",=,figures,operation_elsewhere",[GRANT] = ",=,grant",
+	[FREEZE_ROUTE] = "",[UNFREEZE_ROUTE] = ""
 };
 
 /* column_of finds the column of an answer that both sides gave. */
@@ -304,6 +306,8 @@ wanted(CallName name, const NaiveReservation *r)
 		case UNFREEZE:
 		case FREEZE:
 		case DRAIN:
+		case FREEZE_ROUTE:
+		case UNFREEZE_ROUTE:
 		case PUBLISH:
 		case RECORD_USAGE:
 		case GRANT:
@@ -421,6 +425,7 @@ new_usage(void)
 	const NaiveRecord *record = &naive.record[naive.records > 0 ? between(0, naive.records - 1) : 0];
 	Call		call = {.name = RECORD_USAGE,.units = one_in(3) ? between(1, 12) : between(1, 3)};
 
+	call.imported = one_in(4);
 	if (run.huge)
 		call.units = one_in(20) ? INT64_MAX : some_units();
 	if (one_in(10) && r != NULL && r->operation != 0)
@@ -498,7 +503,7 @@ choose_call(Call *call)
 		{RESERVE, 240}, {START, 130}, {SETTLE, 130}, {RELEASE, 45}, {REPORT_UNKNOWN, 35},
 		{CLAIM, 40}, {FINISH, 30}, {RESOLVE, 12}, {REPAY, 20}, {UNFREEZE, 30}, {FREEZE, 3},
 		{DRAIN, 3}, {PUBLISH, 40}, {EXTEND, 90}, {REPORT_PROGRESS, 40}, {RECORD_USAGE, 25},
-		{GRANT, 20}, {CALLS, 60}	/* CALLS: a repeat */
+		{GRANT, 20}, {FREEZE_ROUTE, 3}, {UNFREEZE_ROUTE, 30}, {CALLS, 60}	/* CALLS: a repeat */
 	};
 	const NaiveReservation *r;
 	int64_t		ticket = 0;
@@ -565,6 +570,8 @@ choose_call(Call *call)
 		case UNFREEZE:
 		case FREEZE:
 		case DRAIN:
+		case FREEZE_ROUTE:
+		case UNFREEZE_ROUTE:
 			break;
 	}
 	return true;

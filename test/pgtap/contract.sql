@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(533);
+SELECT plan(594);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -28,6 +28,11 @@ INSERT INTO contract VALUES
   ('report_progress', 'subject text, reservation_id text, operation_id text, units bigint', '@', false, 'v'),
   ('extend_reservation', 'subject text, reservation_id text, extension_id text, units bigint DEFAULT 0, until timestamp with time zone DEFAULT NULL::timestamp with time zone', '@', false, 'v'),
   ('record_usage', 'subject text, route text, operation_id text, units bigint', '@', false, 'v'),
+  ('import_usage', 'subject text, route text, operation_id text, units bigint', '@', false, 'v'),
+  ('record_usage_batch', 'subjects text[], routes text[], operation_ids text[], units bigint[]', 'element integer, @', true, 'v'),
+  ('import_usage_batch', 'subjects text[], routes text[], operation_ids text[], units bigint[]', 'element integer, @', true, 'v'),
+  ('freeze_route', 'route text, reason text', 'route text, outcome text, already_frozen boolean, frozen_at timestamp with time zone', false, 'v'),
+  ('unfreeze_route', 'route text, reason text', 'route text, outcome text, was_frozen boolean', false, 'v'),
   ('get_reservation', 'subject text, reservation_id text', '@', false, 's'),
   ('get_reservation_document', 'subject text, reservation_id text', NULL, false, 's'),
   ('resolve_reservation', 'subject text, reservation_id text, digest bytea', '@', false, 'v'),
@@ -142,6 +147,10 @@ INSERT INTO good VALUES
   ('extend_reservation', 4, 'units', '1', 'actual'), ('extend_reservation', 5, 'until', '''2030-01-01 10:00:30+00''', ''),
   ('record_usage', 1, 'subject', '''t''', 'subject'), ('record_usage', 2, 'route', '''chat''', 'id'), ('record_usage', 3, 'operation_id', '''o ran''', 'id'),
   ('record_usage', 4, 'units', '1', 'actual'),
+  ('import_usage', 1, 'subject', '''t''', 'subject'), ('import_usage', 2, 'route', '''chat''', 'id'), ('import_usage', 3, 'operation_id', '''o came''', 'id'),
+  ('import_usage', 4, 'units', '1', 'actual'),
+  ('freeze_route', 1, 'route', '''other''', 'id'), ('freeze_route', 2, 'reason', '''because''', 'reason'),
+  ('unfreeze_route', 1, 'route', '''other''', 'id'), ('unfreeze_route', 2, 'reason', '''because''', 'reason'),
   ('get_reservation', 1, 'subject', '''t''', 'subject'), ('get_reservation', 2, 'reservation_id', '''r''', 'id'),
   ('resolve_reservation', 1, 'subject', '''t''', 'subject'), ('resolve_reservation', 2, 'reservation_id', '''lost''', 'id'), ('resolve_reservation', 3, 'digest', 'sha256(''d'')', 'digest'),
   ('get_budget', 1, 'subject', '''t''', 'subject'), ('get_budget', 2, 'route', '''chat''', 'id'),

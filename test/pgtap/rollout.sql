@@ -7,14 +7,16 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(248);
+SELECT plan(249);
 
 -- What a call says, in one line.
 CREATE FUNCTION helpers.drain(generation bigint) RETURNS text LANGUAGE sql AS $$
   SELECT concat_ws(' ', d.stage, CASE WHEN d.already_draining THEN 'already' END)
   FROM limitledger.drain_policy(generation, 'a test') d
 $$;
+-- All of this file is one transaction, so a draining is made to look like another's.
 CREATE FUNCTION helpers.retire(generation bigint) RETURNS text LANGUAGE sql AS $$
+  UPDATE limitledger.policy p SET drained_by = NULL WHERE p.generation = retire.generation;
   SELECT format('%s %s: %s reserved, %s unknown, %s owed by %s pairs', r.outcome, r.stage,
     r.left_reserved, r.left_unknown, r.left_debt, r.pairs)
   FROM limitledger.retire_policy(generation) r
@@ -133,6 +135,7 @@ SELECT is(settle('b', 'over', 'o1', 1200), 'ACCEPTED SETTLED_WITH_DEBT', 'which 
 SELECT is(reserve('c', 'left', 'r1', 10), 'ACCEPTED RESERVED', 'a third one');
 SELECT is(release('c', 'r1'), 'ACCEPTED RELEASED', 'which is quiet');
 SELECT is(drain(:w1), 'draining', 'the wildcard drains');
+SELECT is_misuse(format('retire_policy(%s)', :w1), 'LL205', 'generation', 'others are admitted until the draining commits');
 SELECT is(retire(:w1), 'REFUSED draining: 150 reserved, 50 unknown, 200 owed by 2 pairs', 'all that is left');
 SELECT results_eq(format('SELECT generation, retired_at FROM limitledger.retire_policy(%s)', :w1),
   format('VALUES (%s::bigint, NULL::timestamptz)', :w1), 'not retired, at no instant');

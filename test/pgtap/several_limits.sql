@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(31);
+SELECT plan(35);
 
 SELECT at('10:00:00');
 SELECT publish('*', 'tokens', continuous(10, '1 second', 1000));
@@ -96,6 +96,21 @@ SELECT is((SELECT string_agg(concat_ws(' ', outcome, dimension), ', ' ORDER BY n
   'ACCEPTED, CONFLICT figures, REFUSED no_policy', 'the same operation elsewhere is a conflict');
 SELECT throws_ok($$SELECT * FROM limitledger.reserve_capacity_batch(ARRAY['t'], ARRAY['tokens'], ARRAY['x'], ARRAY[1]::bigint[], ARRAY[sha256('x')], require_all => NULL)$$,
   'LL101', 'require_all must not be NULL', 'yes or no');
+
+-- A retry among which one hold was given back, or fenced, meanwhile: nothing is admitted
+-- beside what holds nothing any more.
+CREATE FUNCTION both_of(a text, b text) RETURNS text
+LANGUAGE sql AS $$
+  SELECT string_agg(concat_ws(' ', outcome, coalesce(dimension, state), retry_kind, CASE WHEN replayed THEN 'replayed' END), ', ' ORDER BY element)
+  FROM limitledger.reserve_capacity_batch(ARRAY['z', 'z'], ARRAY['tokens', 'requests'], ARRAY[a, b], ARRAY[1, 1]::bigint[],
+    ARRAY[sha256(convert_to(a, 'UTF8')), sha256(convert_to(b, 'UTF8'))], require_all => true)
+$$;
+SELECT is(resolve('z', 'z1'), 'ACCEPTED RELEASED', 'an id is fenced');
+SELECT is(both_of('z1', 'z2'), 'ACCEPTED RELEASED replayed, REFUSED require_all never', 'the other one is not admitted');
+SELECT is(both_of('z3', 'z4') || '; ' || release('z', 'z4') || '; ' || both_of('z3', 'z4'),
+  'ACCEPTED RESERVED, ACCEPTED RESERVED; ACCEPTED RELEASED; ACCEPTED RESERVED replayed, ACCEPTED RELEASED replayed', 'a batch that was admitted is replayed as it stands');
+SELECT is(both_of('z3', 'z5') || '; ' || both_of('z3', 'z4'),
+  'ACCEPTED RESERVED replayed, ACCEPTED RESERVED; ACCEPTED RESERVED replayed, ACCEPTED RELEASED replayed', 'what holds its units is company, and what is admitted stays');
 
 -- A due hold in the way is ended first, as for a single reserve (D14).
 SELECT is(all_of('e', 1000, 'e', 'e-org'), 'ACCEPTED RESERVED, ACCEPTED RESERVED, ACCEPTED RESERVED', 'all of it is held');

@@ -137,6 +137,12 @@ SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e',
   ('10:00:00', $$get_reservation_document('t', 'r1')$$, NULL),
   ('10:00:00', $$get_budget('t', 'chat')$$, NULL),
   ('10:00:00', $$record_usage('t', 'chat', 'ran unreserved', 800)$$, NULL),
+  ('10:00:00', $$record_usage_batch('{t}', '{chat}', '{ran as well}', '{1}')$$, NULL),
+  ('10:00:00', $$import_usage('t', 'chat', 'late', 1)$$, NULL),
+  ('10:00:00', $$import_usage_batch('{t,t}', '{swept,owing}', '{ran before,late as well}', '{5,6}')$$, NULL),
+  ('10:00:00', $$freeze_route('chat', 'stop')$$, NULL),
+  ('10:00:00', $$unfreeze_route('chat', 'go on')$$, NULL),
+  ('10:00:00', $$freeze_route('chat', NULL)$$, 'LL101 reason must not be null'),
   ('10:00:00', $$freeze('t', 'chat', 'look')$$, NULL),
   ('10:00:01', $$repay_debt('t', 'chat')$$, NULL),
   ('10:00:01', $$grant_capacity('t', 'chat', 'g1', 500, 'more')$$, NULL),
@@ -180,13 +186,19 @@ SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e',
   ('10:00:32', $$unknown_usage$$, NULL),
   ('10:00:32', $$expired_unstarted$$, NULL),
   ('10:00:32', $$frozen_pairs$$, NULL),
+  ('10:00:32', $$frozen_routes$$, NULL),
   ('10:00:32', $$pairs_in_debt$$, NULL)
   ) v (clock, call, error);
 UPDATE shadow.call SET call = replace(replace(replace(call, '@chat', shadow.document('chat')::text), '@more', shadow.document('chat', '{"burst": 2000}')::text),
   '@gone', shadow.document('gone')::text);
 
+-- set_clock moves on to another instant, where what was drained counts as another
+-- transaction's draining.
 CREATE FUNCTION shadow.set_clock(instant text) RETURNS void LANGUAGE sql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$ SELECT set_config('limitledger.clock_override', instant, true) $$;
+SET search_path = pg_catalog, pg_temp AS $$
+  UPDATE limitledger.policy SET drained_by = NULL WHERE drained_by IS NOT NULL;
+  SELECT set_config('limitledger.clock_override', instant, true);
+$$;
 
 -- meet runs a call by a path, and returns all that it says.
 CREATE FUNCTION shadow.meet(call text, path text) RETURNS text LANGUAGE plpgsql

@@ -113,6 +113,7 @@ static const Row rows[] = {
 		WAITS(LARGEST_RESERVATION, NEVER)},
 	{"B6: draining", &continuous, {FOUR}, {ASK(3), .draining = true}, WAITS(DRAINING, OPERATOR)},
 	{"D8: frozen", &continuous, {FOUR, .frozen = true}, {ASK(3)}, WAITS(FROZEN, OPERATOR)},
+	{"D8: the route frozen", &continuous, {FOUR}, {ASK(3), .route_frozen = true}, WAITS(FROZEN, OPERATOR)},
 	{"C4: one above the largest outstanding", &limited, {FOUR, .older_reserved = 3}, {ASK(4)},
 		WAITS(LARGEST_OUTSTANDING, RELEASE)},
 	{"A2: more at once than a bigint", &endless,

@@ -212,7 +212,7 @@ call(Transition transition, State *s, LLBudget *closed, bool *overflow)
 			v = ll_expire_finish(&s->pair, closed, &s->reservation, &s->policy);
 			break;
 		case RECORD_USAGE:
-			v = ll_record_usage(&s->pair, &s->policy, edge(MAX));
+			v = ll_record_usage(&s->pair, &s->policy, edge(MAX), false);
 			break;
 		case GRANT:
 			to = edge(MAX);

@@ -205,6 +205,8 @@ static const Row rows[] = {
 		WAITS(LARGEST_OUTSTANDING, RELEASE)},
 	{"B6: draining", 0, &continuous, {PAIR(4, 6)}, HELD(RESERVED, 3, SOON),
 		{.units = 2, .head = true, .draining = true}, WAITS(DRAINING, OPERATOR)},
+	{"D8: the route frozen", 0, &continuous, {PAIR(4, 6)}, HELD(RESERVED, 3, SOON),
+		{.units = 2, .head = true, .route_frozen = true}, WAITS(FROZEN, OPERATOR)},
 	{"B6: draining, a deadline alone", 0, &continuous, {PAIR(4, 6)}, HELD(RESERVED, 3, SOON),
 		{.expires_at = SOON + 1, .head = true, .draining = true}, WAITS(DRAINING, OPERATOR)},
 	{"D8: frozen", 0, &continuous, {PAIR(4, 6), .frozen = true}, HELD(RESERVED, 3, SOON),

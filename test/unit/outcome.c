@@ -41,6 +41,7 @@ static const struct
 	{"extension", "CONFLICT", "", "D13"},
 	{"grant", "CONFLICT", "", "E3"},
 	{"require_all", "REFUSED", "refill", "J2"},
+	{"opened", "REFUSED", "never", "B2"},
 };
 
 static const char *const outcomes[] = {"ACCEPTED", "REFUSED", "CONFLICT", "UNKNOWN"};

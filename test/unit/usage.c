@@ -36,6 +36,7 @@ typedef struct Usage
 	LLVerdict	says;
 	LLPair		after;
 	LLUnits		debt;			/* how much of it became debt */
+	bool		imported;
 } Usage;
 
 static const Usage usages[] = {
@@ -78,6 +79,12 @@ static const Usage usages[] = {
 		{HEAD(10, 0, 0, 7, 0, 3, 0, 0)}, 0},
 	{"D8: a unit above it, though covered", &strict, {HEAD(10, 0, 0, 10, 0, 0, 0, 0)}, 4, ADMITTED,
 		{HEAD(10, 0, 0, 6, 0, 4, 0, 0), .frozen = true}, 0},
+	{"B2: an import is no execution", &strict, {HEAD(10, 0, 0, 10, 0, 0, 0, 0)}, 4, ADMITTED,
+		{HEAD(10, 0, 0, 6, 0, 4, 0, 0)}, 0, true},
+	{"B2: above the cap it is debt", 0, {HEAD(10, 0, 0, 10, 0, 0, 0, 0)}, 15, ADMITTED,
+		{HEAD(10, 0, 5, 0, 0, 15, 0, 0)}, 5, true},
+	{"B2: and freezes above the maximum overdraft", 0, {HEAD(10, 0, 0, 10, 0, 0, 0, 0)}, 16, ADMITTED,
+		{HEAD(10, 0, 6, 0, 0, 16, 0, 0), .frozen = true}, 6, true},
 	{"D8: a frozen pair records, and stays frozen", 0,
 		{HEAD(10, 0, 0, 10, 0, 0, 0, 0), .frozen = true}, 3, ADMITTED,
 		{HEAD(10, 0, 0, 7, 0, 3, 0, 0), .frozen = true}, 0},
@@ -117,7 +124,8 @@ record_usage(void)
 
 		want("C1 of the row itself", conserved(&row->before.head), true);
 		take_bytes(&before, &pair, NULL, NULL);
-		says = ll_record_usage(&pair, row->policy != NULL ? row->policy : &policy, row->units);
+		says = ll_record_usage(&pair, row->policy != NULL ? row->policy : &policy, row->units,
+							   row->imported);
 		want_verdict(&says, &row->says);
 		if (took_effect(&row->says))
 			want_pair(&pair, &row->after);

@@ -60,20 +60,16 @@ BEGIN
   PERFORM @extschema@.policy_check_route(freeze_route.route, 'freeze_route');
   PERFORM @extschema@.policy_check_reason(freeze_route.reason, 'freeze_route');
   outcome := 'ACCEPTED';
-  LOOP
-    INSERT INTO @extschema@.frozen_route AS f (route, frozen_at, actor, reason)
-    VALUES (freeze_route.route, @extschema@.ledger_clock(), @extschema@.policy_actor(), freeze_route.reason)
-    ON CONFLICT (route) DO NOTHING
-    RETURNING f.frozen_at INTO freeze_route.frozen_at;
-    already_frozen := NOT FOUND;
-    EXIT WHEN NOT already_frozen;
-
-    -- It stands until this call commits, or is gone by now: then freeze again.
+  -- A row that is there is locked and left as it is: it stands until this call commits.
+  INSERT INTO @extschema@.frozen_route AS f (route, frozen_at, actor, reason)
+  VALUES (freeze_route.route, @extschema@.ledger_clock(), @extschema@.policy_actor(), freeze_route.reason)
+  ON CONFLICT (route) DO UPDATE SET route = f.route WHERE false
+  RETURNING f.frozen_at INTO freeze_route.frozen_at;
+  already_frozen := NOT FOUND;
+  IF already_frozen THEN
     SELECT f.frozen_at INTO freeze_route.frozen_at
-    FROM @extschema@.frozen_route AS f WHERE f.route = freeze_route.route FOR SHARE;
-    EXIT WHEN FOUND;
-  END LOOP;
-  IF NOT already_frozen THEN
+    FROM @extschema@.frozen_route AS f WHERE f.route = freeze_route.route;
+  ELSE
     PERFORM @extschema@.policy_record_route('freeze_route', freeze_route.route, freeze_route.reason);
   END IF;
 END;

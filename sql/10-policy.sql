@@ -5,7 +5,7 @@ CREATE TABLE policy (
   subject              text        COLLATE "C" NOT NULL,  -- '*': every subject without one of its own
   route                text        COLLATE "C" NOT NULL,
   stage                text        COLLATE "C" NOT NULL
-    CHECK (stage IN ('published', 'active', 'draining', 'retired')),
+    CHECK (stage IN ('published', 'shadow', 'canary', 'active', 'draining', 'retired')),
   published_at         timestamptz NOT NULL,
   active_at            timestamptz,                       -- the switch instant (B5)
   retired_at           timestamptz,                       -- its pairs may fall to a wildcard from then on (B4)
@@ -36,7 +36,20 @@ CREATE TABLE policy (
   emergency_mode       text        COLLATE "C" NOT NULL CHECK (emergency_mode IN ('disabled', 'enabled')),
   retention            interval    NOT NULL CHECK (retention >= interval '0'),
 
-  CONSTRAINT policy_active_at CHECK ((stage = 'published') = (active_at IS NULL)),
+  -- A canary's steps: the percent that it takes in, and since when (B4).  Later
+  -- steps take in more; what by is said once.
+  canary_by            text        COLLATE "C" CHECK (canary_by IN ('route', 'pair')),
+  canary_percents      integer[]   NOT NULL DEFAULT '{}',
+  canary_since         timestamptz[] NOT NULL DEFAULT '{}',
+
+  CONSTRAINT policy_active_at CHECK (
+    CASE WHEN stage IN ('published', 'shadow', 'canary') THEN active_at IS NULL
+         ELSE stage <> 'active' OR active_at IS NOT NULL END),
+  CONSTRAINT policy_canary CHECK (
+    cardinality(canary_percents) = cardinality(canary_since)
+    AND (cardinality(canary_percents) > 0) = (canary_by IS NOT NULL)
+    AND (stage <> 'canary' OR canary_by IS NOT NULL)
+    AND (stage NOT IN ('published', 'shadow') OR canary_by IS NULL)),
   CONSTRAINT policy_retired_at CHECK ((stage = 'retired') = (retired_at IS NOT NULL) AND retired_at >= active_at),
   CONSTRAINT policy_epoch CHECK ((epoch_length IS NULL) <> (epoch_calendar IS NULL)
                              AND (epoch_time_zone IS NULL) = (epoch_calendar IS NULL)),

@@ -394,8 +394,9 @@ $$;
 
 -- Everything below expects the lock on policy.
 
--- Which policy of a route was activated or retired last, or failing that published last.
-CREATE INDEX policy_moved ON policy (route, greatest(active_at, retired_at) DESC NULLS LAST, generation DESC);
+-- Which policy of a route was activated, taken further as a canary or retired last, or
+-- failing that published last.
+CREATE INDEX policy_moved ON policy (route, greatest(active_at, retired_at, canary_since[cardinality(canary_since)]) DESC NULLS LAST, generation DESC);
 
 -- policy_touch writes that row as it is.  At REPEATABLE READ a call whose snapshot
 -- is older than another's change of the route would decide on what is gone; both
@@ -407,7 +408,7 @@ AS $$
   UPDATE @extschema@.policy AS p SET stage = p.stage
   WHERE p.generation = (
     SELECT l.generation FROM @extschema@.policy AS l WHERE l.route = touched_route
-    ORDER BY greatest(l.active_at, l.retired_at) DESC NULLS LAST, l.generation DESC LIMIT 1);
+    ORDER BY greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) DESC NULLS LAST, l.generation DESC LIMIT 1);
 $$;
 
 -- policy_instant returns the instant of a switch that is made now.  A clock that
@@ -417,8 +418,8 @@ RETURNS timestamptz LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
   SELECT greatest(@extschema@.ledger_clock(),
-    (SELECT greatest(l.active_at, l.retired_at) FROM @extschema@.policy AS l WHERE l.route = switched_route
-     ORDER BY greatest(l.active_at, l.retired_at) DESC NULLS LAST, l.generation DESC LIMIT 1));
+    (SELECT greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) FROM @extschema@.policy AS l WHERE l.route = switched_route
+     ORDER BY greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) DESC NULLS LAST, l.generation DESC LIMIT 1));
 $$;
 
 -- policy_overtaken_by returns the newest generation that keeps `one` from ever
@@ -430,23 +431,20 @@ SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
   SELECT max(p.generation) FROM @extschema@.policy AS p
   WHERE p.route = one.route AND p.subject IN (one.subject, '*')
-    AND p.generation > one.generation AND p.active_at IS NOT NULL;
+    AND p.generation > one.generation AND (p.active_at IS NOT NULL OR p.canary_by IS NOT NULL);
 $$;
 
--- policy_activate moves one generation to active and its predecessor to draining.
-CREATE FUNCTION policy_activate(one @extschema@.policy)
+-- policy_check_move refuses to take `one` further where it can no longer go.
+CREATE FUNCTION policy_check_move(one @extschema@.policy, stages text[], moved text)
 RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 DECLARE
   overtaken_by bigint;
 BEGIN
-  IF one.stage = 'active' THEN
-    RETURN;             -- a repeat
-  END IF;
-  IF one.stage <> 'published' THEN
+  IF one.stage <> ALL (stages) THEN
     RAISE EXCEPTION USING
-      ERRCODE = 'LL205', MESSAGE = format('generation %s cannot be activated again', one.generation),
+      ERRCODE = 'LL205', MESSAGE = format('generation %s cannot be %s', one.generation, moved),
       DETAIL = format('It is %s, and stages move only forward.', one.stage),
       HINT = 'Publish its content as a new generation.';
   END IF;
@@ -454,13 +452,34 @@ BEGIN
   overtaken_by := @extschema@.policy_overtaken_by(one);
   IF overtaken_by IS NOT NULL THEN
     RAISE EXCEPTION USING
-      ERRCODE = 'LL205', MESSAGE = format('generation %s is too old to be activated', one.generation),
+      ERRCODE = 'LL205', MESSAGE = format('generation %s is too old to be %s', one.generation, moved),
       DETAIL = format('The later generation %s has been active for its subjects.', overtaken_by),
       HINT = 'Publish its content as a new generation.';
   END IF;
+END;
+$$;
 
+-- policy_drain drains what has these stages for the route and subject of `one`, but for itself.
+CREATE FUNCTION policy_drain(one @extschema@.policy, stages text[])
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
   UPDATE @extschema@.policy AS p SET stage = 'draining', drained_by = pg_current_xact_id()
-  WHERE p.route = one.route AND p.subject = one.subject AND p.stage = 'active';
+  WHERE p.route = one.route AND p.subject = one.subject AND p.stage = ANY (stages)
+    AND p.generation <> one.generation;
+$$;
+
+-- policy_activate moves one generation to active and its predecessors to draining.
+CREATE FUNCTION policy_activate(one @extschema@.policy)
+RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+BEGIN
+  IF one.stage = 'active' THEN
+    RETURN;             -- a repeat
+  END IF;
+  PERFORM @extschema@.policy_check_move(one, '{published,shadow,canary}', 'activated');
+  PERFORM @extschema@.policy_drain(one, '{active,canary,shadow}');
   UPDATE @extschema@.policy AS p
   SET stage = 'active', active_at = @extschema@.policy_instant(one.route)
   WHERE p.generation = one.generation;
@@ -500,6 +519,8 @@ BEGIN
   parsed.generation := next_generation;
   parsed.stage := 'published';
   parsed.published_at := @extschema@.ledger_clock();
+  parsed.canary_percents := '{}';
+  parsed.canary_since := '{}';
   parsed.document := parsed.document || jsonb_build_object('policyGeneration', next_generation);
   -- Under the lock the number is free.  Only a snapshot older than the lock can
   -- meet it taken, and this form then raises 40001 where a plain insert would
@@ -616,6 +637,8 @@ Errors: LL101 generation is null; LL205 the generation is draining or retired, o
 
 -- One generation at a time is active for a route and subject.
 CREATE UNIQUE INDEX policy_one_active ON policy (route, subject) WHERE stage = 'active';
+-- Beside it, one at a time is tried.
+CREATE UNIQUE INDEX policy_one_trial ON policy (route, subject) WHERE stage IN ('shadow', 'canary');
 
 -- policy_guard refuses what no call of the ledger does: a frozen column that
 -- changes, a row that goes, a stage that moves back or skips one (B1, B4, C3).
@@ -638,27 +661,40 @@ BEGIN
   frozen.active_at := NEW.active_at;
   frozen.retired_at := NEW.retired_at;
   frozen.drained_by := NEW.drained_by;
+  frozen.canary_by := NEW.canary_by;
+  frozen.canary_percents := NEW.canary_percents;
+  frozen.canary_since := NEW.canary_since;
   IF NOT frozen *= NEW THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL902', MESSAGE = format('the policy of generation %s is frozen', OLD.generation),
-      DETAIL = 'Only stage, active_at, retired_at and drained_by of a published policy change.',
+      DETAIL = 'Only its stage, with the instants and steps of it, changes once a policy is published.',
       HINT = 'Publish the change as a new generation.';
   END IF;
 
   IF NEW.stage <> OLD.stage
-     AND (OLD.stage, NEW.stage) NOT IN (('published', 'active'), ('active', 'draining'), ('draining', 'retired')) THEN
+     AND (OLD.stage, NEW.stage) NOT IN (('published', 'shadow'), ('published', 'canary'), ('published', 'active'),
+       ('shadow', 'canary'), ('shadow', 'active'), ('shadow', 'draining'), ('canary', 'active'), ('canary', 'draining'),
+       ('active', 'draining'), ('draining', 'retired')) THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL902', MESSAGE = format('the stage of generation %s cannot move so', OLD.generation),
       DETAIL = format('It would go from %s to %s.', OLD.stage, NEW.stage),
-      HINT = 'Stages move published, active, draining, retired, one step at a time.';
+      HINT = 'Stages move published, shadow, canary, active, draining, retired; shadow and canary may be left out.';
   END IF;
-  IF OLD.stage <> 'published' AND NEW.active_at IS DISTINCT FROM OLD.active_at
+  IF NEW.active_at IS DISTINCT FROM OLD.active_at AND (OLD.active_at IS NOT NULL OR NEW.stage <> 'active')
      OR OLD.stage = 'retired' AND NEW.retired_at IS DISTINCT FROM OLD.retired_at THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL902', MESSAGE = format('the switch instant of generation %s is fixed', OLD.generation),
       DETAIL = format('Pairs may have moved at its %s.',
         CASE WHEN NEW.active_at IS DISTINCT FROM OLD.active_at THEN 'active_at' ELSE 'retired_at' END),
       HINT = 'Publish a new generation to switch again.';
+  END IF;
+  IF NEW.canary_by <> OLD.canary_by OR (OLD.canary_by IS NOT NULL AND NEW.canary_by IS NULL)
+     OR NEW.canary_percents[1:cardinality(OLD.canary_percents)] <> OLD.canary_percents
+     OR NEW.canary_since[1:cardinality(OLD.canary_since)] <> OLD.canary_since THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'LL902', MESSAGE = format('the canary steps of generation %s are fixed', OLD.generation),
+      DETAIL = 'Pairs may have moved at them.',
+      HINT = 'Take it further with canary_policy.';
   END IF;
   RETURN NEW;
 END;

@@ -58,6 +58,45 @@ CREATE FUNCTION policy_await(written regclass)
 RETURNS void LANGUAGE C VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'limitledger_policy_await';
 
+-- policy_check_trial refuses a trial beside another generation's canary: it has pairs.
+CREATE FUNCTION policy_check_trial(one @extschema@.policy)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+DECLARE
+  other @extschema@.policy;
+BEGIN
+  SELECT p.* INTO other FROM @extschema@.policy AS p
+  WHERE p.route = one.route AND p.subject = one.subject AND p.stage = 'canary' AND p.generation <> one.generation;
+  IF FOUND THEN
+    PERFORM @extschema@.policy_refuse_stage(other, 'is a canary of the same route and subject',
+      'Go on with activate_policy or back with rollback_policy, then try another one.');
+  END IF;
+END;
+$$;
+
+-- policy_check_percent demands a part, and what it is a part of.
+CREATE FUNCTION policy_check_percent(percent integer, pick_by text)
+RETURNS void LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+BEGIN
+  IF percent IS NULL OR percent NOT BETWEEN 1 AND 99 THEN
+    RAISE EXCEPTION USING
+      ERRCODE = CASE WHEN percent IS NULL THEN 'LL101' ELSE 'LL106' END,
+      MESSAGE = CASE WHEN percent IS NULL THEN 'percent must not be null' ELSE 'percent must be between 1 and 99' END,
+      DETAIL = coalesce(format('It is %s.', percent), 'A canary takes in a part.'),
+      HINT = 'activate_policy takes in all, shadow_policy nobody.';
+  END IF;
+  IF pick_by NOT IN ('route', 'pair') THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'LL106', MESSAGE = 'pick_by must be route or pair',
+      DETAIL = 'By route the percent picks among routes, by pair among the subjects of this one.',
+      HINT = 'Leave it out for route.';
+  END IF;
+END;
+$$;
+
 -- policy_left adds up what the budgets of a generation still hold and owe, and how
 -- many pairs they belong to.  The subject only leads to the rows.
 CREATE FUNCTION policy_left(
@@ -132,11 +171,12 @@ DECLARE
 BEGIN
   PERFORM @extschema@.policy_check_reason(reason, 'drain_policy');
   one := @extschema@.policy_lock(generation, 'drain_policy');
-  IF one.stage = 'published' THEN
+  IF one.stage IN ('published', 'canary') THEN
     PERFORM @extschema@.policy_refuse_stage(one, 'cannot be drained',
-      'It admits nothing as it is: leave it, or publish another policy.');
+      CASE one.stage WHEN 'published' THEN 'It admits nothing as it is: leave it, or publish another policy.'
+                     ELSE 'Its pairs would be left without a policy: go back with rollback_policy, or on with activate_policy.' END);
   END IF;
-  already_draining := one.stage <> 'active';
+  already_draining := one.stage NOT IN ('active', 'shadow');
   IF NOT already_draining THEN
     PERFORM @extschema@.policy_touch(one.route);
     UPDATE @extschema@.policy AS p SET stage = 'draining', drained_by = pg_current_xact_id()
@@ -145,6 +185,71 @@ BEGIN
   END IF;
 
   SELECT p.stage INTO stage FROM @extschema@.policy AS p WHERE p.generation = one.generation;
+END;
+$$;
+
+CREATE FUNCTION shadow_policy(
+  INOUT generation bigint, reason text,
+  OUT stage text,                    -- shadow
+  OUT already_shadow boolean         -- true: nothing has changed
+) LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+DECLARE
+  one @extschema@.policy;
+BEGIN
+  PERFORM @extschema@.policy_check_reason(reason, 'shadow_policy');
+  one := @extschema@.policy_lock(generation, 'shadow_policy');
+  stage := 'shadow';
+  already_shadow := one.stage = 'shadow';
+  IF NOT already_shadow THEN
+    PERFORM @extschema@.policy_check_move(one, '{published}', 'put in shadow');
+    PERFORM @extschema@.policy_check_trial(one);
+    PERFORM @extschema@.policy_drain(one, '{shadow}');
+    UPDATE @extschema@.policy AS p SET stage = 'shadow' WHERE p.generation = one.generation;
+    PERFORM @extschema@.policy_record('shadow_policy', one, reason);
+  END IF;
+END;
+$$;
+
+CREATE FUNCTION canary_policy(
+  INOUT generation bigint, INOUT percent integer, reason text,
+  INOUT pick_by text DEFAULT NULL,   -- route or pair; NULL: as before, and route at first
+  OUT stage text,                    -- canary
+  OUT already_in boolean,            -- true: nothing has changed
+  OUT since timestamptz              -- when this part was taken in
+) LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+DECLARE
+  one     @extschema@.policy;
+  present integer;
+BEGIN
+  PERFORM @extschema@.policy_check_reason(reason, 'canary_policy');
+  PERFORM @extschema@.policy_check_percent(percent, pick_by);
+  one := @extschema@.policy_lock(generation, 'canary_policy');
+  present := one.canary_percents[cardinality(one.canary_percents)];
+  pick_by := coalesce(pick_by, one.canary_by, 'route');
+  IF one.stage = 'canary' AND (pick_by <> one.canary_by OR percent < present) THEN
+    PERFORM @extschema@.policy_refuse_stage(one, format('takes in %s %% by %s already', present, one.canary_by),
+      'What is in stays in. Go back with rollback_policy.');
+  END IF;
+  stage := 'canary';
+  already_in := one.stage = 'canary' AND percent = present;
+  IF already_in THEN
+    since := one.canary_since[cardinality(one.canary_since)];
+    RETURN;
+  END IF;
+
+  PERFORM @extschema@.policy_check_move(one, '{published,shadow,canary}', 'a canary');
+  PERFORM @extschema@.policy_check_trial(one);
+  PERFORM @extschema@.policy_drain(one, '{shadow}');
+  since := @extschema@.policy_instant(one.route);
+  UPDATE @extschema@.policy AS p
+  SET stage = 'canary', canary_by = pick_by,
+      canary_percents = p.canary_percents || percent, canary_since = p.canary_since || since
+  WHERE p.generation = one.generation;
+  PERFORM @extschema@.policy_record('canary_policy', one, reason);
 END;
 $$;
 
@@ -190,6 +295,7 @@ BEGIN
       UPDATE @extschema@.policy AS p
       SET stage = 'retired', retired_at = @extschema@.policy_instant(one.route)
       WHERE p.generation = one.generation;
+      DELETE FROM @extschema@.shadow_budget AS s WHERE s.generation = one.generation;
     END IF;
   END IF;
 
@@ -212,7 +318,7 @@ DECLARE
 BEGIN
   PERFORM @extschema@.policy_check_reason(reason, 'rollback_policy');
   older := @extschema@.policy_lock(generation, 'rollback_policy');
-  IF older.stage = 'published' THEN
+  IF older.active_at IS NULL AND older.canary_by IS NULL THEN
     PERFORM @extschema@.policy_refuse_stage(older, 'was never in force',
       'Activate it with activate_policy, or give a generation that was.');
   END IF;
@@ -221,16 +327,18 @@ BEGIN
 
   SELECT p.* INTO active FROM @extschema@.policy AS p
   WHERE p.route = older.route AND p.subject = older.subject AND p.stage = 'active';
-  IF active.document - 'policyGeneration' = older.document - 'policyGeneration' THEN
+  IF active.document - 'policyGeneration' = older.document - 'policyGeneration'
+     AND NOT EXISTS (SELECT FROM @extschema@.policy AS p
+                     WHERE p.route = older.route AND p.subject = older.subject AND p.stage = 'canary') THEN
     generation := active.generation;      -- a repeat
     SELECT max(p.generation) INTO rolled_back_from FROM @extschema@.policy AS p
-    WHERE p.route = older.route AND p.subject = older.subject AND p.active_at IS NOT NULL
+    WHERE p.route = older.route AND p.subject = older.subject AND (p.active_at IS NOT NULL OR p.canary_by IS NOT NULL)
       AND p.generation BETWEEN content_of + 1 AND active.generation - 1;
     RETURN;
   END IF;
 
   SELECT max(p.generation) INTO rolled_back_from FROM @extschema@.policy AS p
-  WHERE p.route = older.route AND p.subject = older.subject AND p.active_at IS NOT NULL;
+  WHERE p.route = older.route AND p.subject = older.subject AND (p.active_at IS NOT NULL OR p.canary_by IS NOT NULL);
   active := @extschema@.policy_add(@extschema@.policy_read(older.document - 'policyGeneration'));
   PERFORM @extschema@.policy_activate(active);
   PERFORM @extschema@.policy_record('rollback_policy', active, reason);
@@ -270,11 +378,25 @@ END;
 $$;
 
 COMMENT ON FUNCTION drain_policy(bigint, text) IS
-$$Stops admission under an active generation that nothing follows: it drains (B4, B6).
+$$Stops admission under an active generation that nothing follows, or ends a shadow: it drains (B4, B6).
 
 Requests are REFUSED draining from the next call of each pair on, an operator being what they wait for; reservations are started, settled, released and expired, and debt is repaid. reason: 1 to 256 bytes, kept in operator_actions. To a generation that drains or is retired already nothing happens.
 
-The way back is rollback_policy with this generation, or any publish; the way on is retire_policy. Errors: LL101, LL106; LL205 it was never active; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
+The way back is rollback_policy with this generation, or any publish; the way on is retire_policy. Errors: LL101, LL106; LL205 it was never active, or is a canary, whose pairs would be left without a policy; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
+
+COMMENT ON FUNCTION shadow_policy(bigint, text) IS
+$$Tries a published generation in shadow: evaluated beside the one in force, and deciding nothing (B4, B7).
+
+Each request is also put to budgets of its own, which settlement, release and expiry of the real reservation correct; rollout_status compares. Pairs without a policy in force get UNENFORCED shadow: the caller's own limiter decides, nothing is stored under the id, and a repeat counts again. A generation that was in shadow before for the same route and subject drains. reason: 1 to 256 bytes, kept in operator_actions. What is in shadow changes nothing.
+
+The way on is canary_policy or activate_policy, the way out drain_policy. Errors: LL101, LL106; LL205 it was taken further already, a later one has been active, or another one is a canary; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
+
+COMMENT ON FUNCTION canary_policy(bigint, integer, text, text) IS
+$$Puts a generation in force for a part of its traffic, and leaves it in shadow for the rest (B4).
+
+percent: 1 to 99, never less than before. pick_by: route, so that the percent picks among routes by a stable hash, each wholly in or out; or pair, by a stable hash of route and subject; fixed with the first step. What is in stays in. A pair that is taken in moves at its next call, accruing under the old rule up to since, and carries over as with any publish. reason: 1 to 256 bytes, kept in operator_actions. The same percent again changes nothing.
+
+The way on is a higher percent or activate_policy, the way back rollback_policy with the older generation. Errors: LL101, LL106; LL205 it takes in more or by something else already, it is over, a later one has been active, or another one is a canary; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
 
 COMMENT ON FUNCTION retire_policy(bigint) IS
 $$Retires a draining generation once its budgets hold and owe nothing, and says until then what is left (B4, B6).

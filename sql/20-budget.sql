@@ -113,5 +113,20 @@ CREATE TABLE closed_budget (
 CREATE INDEX closed_budget_debt ON closed_budget (subject, route, generation, epoch)
   WHERE overdraft_issued > overdraft_repaid;
 
+-- What a generation in shadow would have made of a pair, beside its real budgets (B7):
+-- a head like any other, which holds nothing, and how often it would have admitted and
+-- rejected requests that were admitted, refused, or left to the caller's own limiter.
+CREATE TABLE shadow_budget (
+  LIKE head_budget INCLUDING CONSTRAINTS INCLUDING STORAGE,
+  would_admit_admitted    bigint NOT NULL,
+  would_admit_refused     bigint NOT NULL,
+  would_admit_unenforced  bigint NOT NULL,
+  would_reject_admitted   bigint NOT NULL,
+  would_reject_refused    bigint NOT NULL,
+  would_reject_unenforced bigint NOT NULL,
+  PRIMARY KEY (subject, route, generation)
+) WITH (fillfactor = 50);
+
+SELECT pg_catalog.pg_extension_config_dump('shadow_budget', '');
 SELECT pg_catalog.pg_extension_config_dump('head_budget', '');
 SELECT pg_catalog.pg_extension_config_dump('closed_budget', '');

@@ -24,6 +24,8 @@ CREATE TABLE reservation (
   receipt_digest    bytea,
   receipt_source    text        COLLATE "C",
   progress_units    bigint      NOT NULL DEFAULT 0,       -- used so far, as reported (D10)
+  shadow_generation bigint,                               -- whose shadow budget took asked_units, too (B7),
+  shadow_line       bigint,                               -- and in which window's quota
 
   PRIMARY KEY (subject, reservation_id),
 

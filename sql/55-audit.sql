@@ -6,8 +6,34 @@ SELECT p.generation, p.subject, p.route, p.stage, p.region, p.unit, p.refill_kin
        coalesce(p.epoch_length::text, p.epoch_calendar || ' in ' || p.epoch_time_zone) AS epoch,
        p.largest_reservation, p.largest_outstanding, p.hold_ttl, p.execution_ttl,
        p.hard_execution_limit, p.maximum_overdraft, p.priority, p.weight, p.fairness_budget,
-       p.emergency_mode, p.retention, p.published_at, p.active_at, p.retired_at, p.document
+       p.emergency_mode, p.retention, p.published_at, p.active_at, p.retired_at, p.document,
+       p.canary_percents[cardinality(p.canary_percents)] AS canary_percent, p.canary_by
 FROM policy p;
+
+-- Each generation: how far it is, what it holds, and what a shadow would have decided.
+CREATE VIEW rollout_status AS
+SELECT p.generation, p.route, p.subject, p.stage,
+       p.canary_percents[cardinality(p.canary_percents)] AS canary_percent, p.canary_by,
+       coalesce(b.pairs, 0) AS pairs, coalesce(b.spent, 0) AS spent,
+       coalesce(b.reserved, 0) AS left_reserved,
+       (SELECT coalesce(sum(r.reserved_units), 0) FROM reservation r
+        WHERE r.state = 'USAGE_UNKNOWN' AND r.generation = p.generation) AS left_unknown,
+       coalesce(b.debt, 0) AS left_debt,
+       s.would_admit_admitted, s.would_admit_refused, s.would_admit_unenforced,
+       s.would_reject_admitted, s.would_reject_refused, s.would_reject_unenforced
+FROM policy p
+LEFT JOIN (SELECT u.generation, count(DISTINCT u.subject) AS pairs, sum(u.spent) AS spent, sum(u.reserved) AS reserved, sum(u.debt) AS debt
+           FROM (SELECT h.generation, h.subject, h.spent, h.reserved, h.overdraft_issued - h.overdraft_repaid AS debt FROM head_budget h
+                 UNION ALL
+                 SELECT c.generation, c.subject, c.spent, c.reserved, c.overdraft_issued - c.overdraft_repaid FROM closed_budget c) u
+           GROUP BY u.generation) b USING (generation)
+LEFT JOIN (SELECT d.generation,
+                  sum(d.would_admit_admitted) AS would_admit_admitted, sum(d.would_admit_refused) AS would_admit_refused,
+                  sum(d.would_admit_unenforced) AS would_admit_unenforced,
+                  sum(d.would_reject_admitted) AS would_reject_admitted, sum(d.would_reject_refused) AS would_reject_refused,
+                  sum(d.would_reject_unenforced) AS would_reject_unenforced
+           FROM shadow_budget d GROUP BY d.generation) s USING (generation)
+ORDER BY p.route, p.subject, p.generation DESC;
 
 -- As stored: refill that is due is counted in by get_budget(), and written by the next call.
 CREATE VIEW budgets AS

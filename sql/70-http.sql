@@ -161,7 +161,7 @@ DECLARE
       ELSE 409 END
     END;
 BEGIN
-  IF status IS NULL THEN   -- no problem
+  IF status IS NULL THEN   -- ACCEPTED, UNENFORCED: no problem
     RETURN NULL;
   END IF;
   RETURN jsonb_strip_nulls(jsonb_build_object(
@@ -210,7 +210,7 @@ $$Writes the Retry-After field: whole seconds, rounded up, or NULL where there i
 RFC 9110, section 10.2.3. 1 to 999999999999999; NULL below one millisecond. No errors.$$;
 
 COMMENT ON FUNCTION problem_details IS
-$$Writes an answer other than ACCEPTED as the problem document of RFC 9457, status included; NULL for ACCEPTED (D3, J3).
+$$Writes an answer that is a problem as the problem document of RFC 9457, status included; NULL for ACCEPTED and UNENFORCED (D3, J3).
 
 Members: type, title, status, detail, dimension, generation, retry_kind, retry_after_ms and, with status 429 and a route, violated-policies. generation and retry_after_ms are strings; what is NULL is left out; no balance is shown. No errors. Needs EXECUTE on structured_string, too.$$;
 

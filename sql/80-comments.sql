@@ -197,6 +197,9 @@ rule names the rule that does not hold, detail the figures. Runs with the owner'
 COMMENT ON VIEW policies IS
 'Every published generation, with its stage (published, active, draining, retired), its switch instant, that of its retirement and its document as published (B1, B4).';
 
+COMMENT ON VIEW rollout_status IS
+'Each generation: how far it is, what is left to drain, and what it would have decided in shadow (B4, B6, B7).';
+
 COMMENT ON VIEW budgets IS
 'Every budget, as stored: the head of each pair and those that it closed, each with the equation opening + minted + overdraft_issued = available + reserved + spent + retired_for_emergency + overdraft_repaid, in units (C1); refill that is due is shown by get_budget().';
 

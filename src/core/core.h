@@ -182,4 +182,10 @@ extern LLVerdict ll_grant(LLPair *pair, const LLPolicy *policy, LLUnits units,
 extern LLVerdict ll_freeze(LLPair *pair);
 extern LLVerdict ll_unfreeze(LLPair *pair);
 
+/* ---- rollout.c ----------------------------------------------------------- */
+
+/* ll_rollout_bucket: 0 to 99, of a route, or of one subject on it (B4). */
+extern int	ll_rollout_bucket(const char *route, size_t route_length,
+							  const char *subject, size_t subject_length);
+
 #endif							/* LL_CORE_H */

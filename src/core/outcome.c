@@ -9,6 +9,7 @@ static const char *const outcome_names[LL_OUTCOME_COUNT] = {
 	[LL_REFUSED] = "REFUSED",
 	[LL_CONFLICT] = "CONFLICT",
 	[LL_UNKNOWN] = "UNKNOWN",
+	[LL_UNENFORCED] = "UNENFORCED",
 };
 
 static const char *const wait_names[LL_WAIT_COUNT] = {
@@ -82,6 +83,8 @@ static const LLDimensionInfo dimensions[LL_DIMENSION_COUNT] = {
 	"this limit would admit, another one of the batch did not; with the longest wait of the batch"},
 	[LL_DIM_OPENED] = {"opened", LL_REFUSED, LL_WAIT_NEVER, "B2",
 	"the pair has a budget already, so an import would count twice"},
+	[LL_DIM_SHADOW] = {"shadow", LL_UNENFORCED, LL_WAIT_NONE, "B7",
+	"only a shadow covers the pair: the caller's own limiter decides"},
 };
 
 /* ll_outcome_name gives the word of an outcome. */

@@ -16,9 +16,10 @@ typedef enum LLOutcome
 	LL_ACCEPTED,				/* took effect, now or (replayed) earlier */
 	LL_REFUSED,					/* nothing written; decided afresh next time */
 	LL_CONFLICT,				/* contradicts what is stored; nothing written */
-	LL_UNKNOWN					/* this ledger holds no such reservation */
+	LL_UNKNOWN,					/* this ledger holds no such reservation */
+	LL_UNENFORCED				/* nothing written: the caller's own limiter decides */
 } LLOutcome;
-#define LL_OUTCOME_COUNT	(LL_UNKNOWN + 1)
+#define LL_OUTCOME_COUNT	(LL_UNENFORCED + 1)
 
 typedef enum LLDimension
 {
@@ -57,9 +58,10 @@ typedef enum LLDimension
 	LL_DIM_EXTENSION,
 	LL_DIM_GRANT,
 	LL_DIM_REQUIRE_ALL,
-	LL_DIM_OPENED
+	LL_DIM_OPENED,
+	LL_DIM_SHADOW
 } LLDimension;
-#define LL_DIMENSION_COUNT	(LL_DIM_OPENED + 1)
+#define LL_DIMENSION_COUNT	(LL_DIM_SHADOW + 1)
 
 /* What a refused caller waits for (D4). */
 typedef enum LLWait

@@ -14,6 +14,7 @@
 #define LL_CORE_TYPES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef int64_t LLUnits;

@@ -88,6 +88,7 @@ finish_pair(LLPairWork *work, TimestampTz until, int64 limit, LLUnits *units)
 			continue;
 		row.ended_at = work->head.pair.seen_at;
 		ll_reservation_update(&row);
+		ll_shadow_settle(work, &row, 0);
 		if (own != NULL)
 			own->dirty = true;
 		work->changed = true;

@@ -275,6 +275,7 @@ ll_pair_write(LLPairWork *work)
 	LLHead	   *head = &work->head;
 	ListCell   *cell;
 
+	ll_shadow_write(work);
 	if (work->created && work->taken == 0 && !work->changed)
 	{
 		/* nothing was admitted after all: then there is no such pair */

@@ -33,6 +33,7 @@ typedef struct LLPairWork
 	int			taken;			/* elements admitted */
 	bool		rewrite;		/* the created row is no longer what was decided */
 	bool		changed;		/* a decision moved something else */
+	LLShadow   *shadow;			/* locked and evaluated by this call (B7) */
 	const char *breach;			/* why a decision froze the pair */
 } LLPairWork;
 
@@ -48,6 +49,13 @@ extern bool ll_pair_open(LLPairWork *work);
 extern LLClosed *ll_pair_budget(LLPairWork *work, int64 generation, TimestampTz epoch);
 extern void ll_pair_write(LLPairWork *work);
 extern int	ll_pair_compare(Datum subject_a, Datum route_a, Datum subject_b, Datum route_b);
+
+/* shadow.c */
+extern void ll_shadow_judge(LLPairWork *work, LLRequest *request, LLHappened happened,
+							LLReservationRow *admitted);
+extern void ll_shadow_settle(LLPairWork *work, const LLReservationRow *row, LLUnits used);
+extern void ll_shadow_spend(LLPairWork *work, LLUnits units);
+extern void ll_shadow_write(LLPairWork *work);
 
 /* ll_pair_policy gives the policy that rules the pair now. */
 static inline const LLPolicy *

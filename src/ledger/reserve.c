@@ -63,10 +63,10 @@ answer_refused(LLReserveElement *e, LLVerdict verdict, LLReceipt *receipt)
 
 /* ---- deciding ----------------------------------------------------------- */
 
+/* request_of puts an element's question to a generation: the ruling one, or a shadow. */
 static LLRequest
-request_of(const LLReserveElement *e)
+request_of(const LLReserveElement *e, const LLPolicyRow *ruling)
 {
-	const LLPolicyRow *ruling = e->work->reigns.ruling;
 	LLRequest	request;
 
 	request.units = e->units;
@@ -96,7 +96,7 @@ static LLVerdict
 admit(LLReserveElement *e, Snapshot *snapshot)
 {
 	LLPairWork *work = e->work;
-	LLRequest	request = request_of(e);
+	LLRequest	request = request_of(e, work->reigns.ruling);
 	LLVerdict	verdict;
 
 	for (;;)
@@ -184,6 +184,12 @@ decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 		answer_stored(e, &stored, receipt);
 		return;
 	}
+	if (!ll_policy_covers(&e->work->reigns) && e->work->reigns.shadow != NULL)
+	{
+		answer_refused(e, ll_say(LL_UNENFORCED, LL_DIM_SHADOW), receipt);
+		receipt->generation = e->work->reigns.shadow->generation;
+		return;
+	}
 	if (!ll_policy_covers(&e->work->reigns))
 	{
 		verdict = ll_say(LL_REFUSED, LL_DIM_NO_POLICY);
@@ -250,9 +256,9 @@ refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 	LLVerdict	verdict;
 
 	ll_pair_present(work);
-	if (!ll_policy_covers(&work->reigns) || ll_pair_rolled(work))
+	if (!ll_policy_covers(&work->reigns) || ll_pair_rolled(work) || work->reigns.shadow != NULL)
 		return false;
-	request = request_of(e);
+	request = request_of(e, work->reigns.ruling);
 	verdict = ll_admission_judge(&work->head.pair, ll_pair_policy(work), &request,
 								 work->head.pair.seen_at);
 	if (verdict.outcome != LL_REFUSED ||
@@ -488,7 +494,8 @@ all_or_nothing(LLReserveElement *elements, int count, LLReceipt *receipts)
 			answer_refused(&elements[i], ll_say(LL_CONFLICT, LL_DIM_REQUEST), &receipts[i]);
 		}
 	for (int i = 0; i < count; i++)
-		if (elements[i].echo_of == NULL && receipts[i].verdict.outcome != LL_ACCEPTED)
+		if (elements[i].echo_of == NULL && receipts[i].verdict.outcome != LL_ACCEPTED &&
+			receipts[i].verdict.outcome != LL_UNENFORCED)
 		{
 			refused = true;
 			longer_wait(&longest, &receipts[i]);
@@ -521,6 +528,31 @@ not_all(void)
 			 errmsg("could not serialize access due to concurrent use of a reservation id or operation"),
 			 errdetail("All elements of the batch were required, and one of them was taken meanwhile."),
 			 errhint("Repeat the transaction with the same ids.")));
+}
+
+/* ---- shadows (B7) -------------------------------------------------------- */
+
+/*
+ * ask_shadows asks, once all is decided, what the shadows would have said of
+ * the requests that were admitted, refused or left to the caller, pair by pair.
+ */
+static void
+ask_shadows(LLReserveElement **pairs, int count, const LLReceipt *receipts)
+{
+	for (int i = 0; i < count; i++)
+	{
+		LLReserveElement *e = pairs[i];
+		LLOutcome	outcome = receipts[e->index].verdict.outcome;
+		LLHappened	happened = e->admitted ? LL_HAPPENED_ADMITTED
+			: outcome == LL_UNENFORCED ? LL_HAPPENED_UNENFORCED : LL_HAPPENED_REFUSED;
+		LLRequest	request;
+
+		if (e->work->reigns.shadow == NULL ||
+			!(e->admitted || outcome == LL_REFUSED || outcome == LL_UNENFORCED))
+			continue;
+		request = request_of(e, e->work->reigns.shadow);
+		ll_shadow_judge(e->work, &request, happened, e->admitted ? &e->row : NULL);
+	}
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -677,6 +709,7 @@ ll_reserve(LLReserveElement *elements, int count, bool require_all, LLReceipt *r
 	if (require_all)
 		all_or_nothing(elements, count, receipts);
 
+	ask_shadows(pairs, count, receipts);
 	bind_operations(operations, count, require_all, receipts);
 	for (int i = 0; i < count; i++)
 		if (ids[i]->admitted)
@@ -686,6 +719,11 @@ ll_reserve(LLReserveElement *elements, int count, bool require_all, LLReceipt *r
 			answer_echo(&elements[i], &receipts[i]);
 
 	for (int i = 0; i < count; i++)
-		if ((i == 0 || pairs[i]->work != pairs[i - 1]->work) && pairs[i]->work->locked)
-			ll_pair_write(pairs[i]->work);
+		if (i == 0 || pairs[i]->work != pairs[i - 1]->work)
+		{
+			if (pairs[i]->work->locked)
+				ll_pair_write(pairs[i]->work);
+			else
+				ll_shadow_write(pairs[i]->work);
+		}
 }

@@ -180,6 +180,7 @@ decide(LLSettleElement *e, LLReceipt *receipt)
 		e->row->ended_at = work->head.pair.seen_at;
 		e->moved = true;
 		work->changed = true;
+		ll_shadow_settle(work, e->row, e->release ? 0 : e->actual);
 		if (own != NULL)
 			own->dirty = true;
 	}

@@ -69,6 +69,7 @@ book(const LLUsageElement *e, bool import, LLOperationRow *row)
 		ll_overflow("spent");
 	if (bind(e, row))
 	{
+		ll_shadow_spend(work, e->units);
 		work->changed = true;
 		work->breach = e->units > ll_pair_policy(work)->hard_limit && !import
 			? "an execution used more than its hard limit"

@@ -57,12 +57,13 @@ typedef struct Ruler
 	TimestampTz since;
 } Ruler;
 
-/* All of them, oldest first, and why the route is frozen, if it is. */
+/* All of them, oldest first; the shadow, if any; why the route is frozen, if it is. */
 typedef struct PairEntry
 {
 	PairKey		key;
 	int			count;
 	Ruler	   *rulers;
+	LLPolicyRow *shadow;
 	Datum		frozen_reason;
 } PairEntry;
 
@@ -316,6 +317,32 @@ read_digests(LLPolicyRow *row, TupleTableSlot *slot)
 					  BYTEAOID, -1, false, TYPALIGN_INT, &row->digest, &nulls, &row->digests);
 }
 
+/* read_canary takes in the steps of a canary; more may have been added (B4). */
+static void
+read_canary(LLPolicyRow *row, TupleTableSlot *slot)
+{
+	Datum	   *percents;
+	Datum	   *since;
+	bool	   *nulls;
+	int			steps;
+
+	deconstruct_array(DatumGetArrayTypeP(slot->tts_values[LL_POLICY_CANARY_PERCENTS]),
+					  INT4OID, sizeof(int32), true, TYPALIGN_INT, &percents, &nulls, &steps);
+	deconstruct_array(DatumGetArrayTypeP(slot->tts_values[LL_POLICY_CANARY_SINCE]),
+					  TIMESTAMPTZOID, sizeof(TimestampTz), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
+					  &since, &nulls, &row->canary_steps);
+	if (steps != row->canary_steps)
+		ll_broken("B4", "a canary has steps without an instant");
+	row->canary_by_pair = steps > 0 && ll_text_is(slot->tts_values[LL_POLICY_CANARY_BY], "pair");
+	row->canary_percents = MemoryContextAlloc(cache.context, sizeof(int32) * Max(steps, 1));
+	row->canary_since = MemoryContextAlloc(cache.context, sizeof(TimestampTz) * Max(steps, 1));
+	for (int i = 0; i < steps; i++)
+	{
+		row->canary_percents[i] = DatumGetInt32(percents[i]);
+		row->canary_since[i] = DatumGetTimestampTz(since[i]);
+	}
+}
+
 /* remember keeps a row; it is read once, and its stage every time. */
 static LLPolicyRow *
 remember(TupleTableSlot *slot)
@@ -332,12 +359,19 @@ remember(TupleTableSlot *slot)
 		? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[LL_POLICY_ACTIVE_AT]);
 	row->retired_at = slot->tts_isnull[LL_POLICY_RETIRED_AT]
 		? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[LL_POLICY_RETIRED_AT]);
-	row->draining = !ll_text_is(slot->tts_values[LL_POLICY_STAGE], "active");
-	if (found)
-		return row;
+	row->shadowing = ll_text_is(slot->tts_values[LL_POLICY_STAGE], "shadow") ||
+		ll_text_is(slot->tts_values[LL_POLICY_STAGE], "canary");
+	row->draining = !row->shadowing && !ll_text_is(slot->tts_values[LL_POLICY_STAGE], "active");
 
 	/* An error below must not leave half a row behind: see ll_policy_begin. */
 	cache.version = 0;
+	if (!slot->tts_isnull[LL_POLICY_CANARY_BY] || !found)
+		read_canary(row, slot);
+	if (found)
+	{
+		cache.version = ll_table_version();
+		return row;
+	}
 	old = MemoryContextSwitchTo(cache.context);
 	memset(&row->policy, 0, sizeof(row->policy));
 	row->policy.generation = generation;
@@ -391,9 +425,38 @@ ll_policy_get(int64 generation)
 
 /* ---- which generations rule a pair -------------------------------------- */
 
-/* load_rows appends the activated generations of (route, subject), oldest first. */
+/*
+ * since_when tells from which instant on a generation takes a pair in: that of
+ * the first step of its canary that does, else that of its activation (B4).
+ */
+static TimestampTz
+since_when(const LLPolicyRow *row, const PairKey *key)
+{
+	int			bucket;
+
+	if (row->canary_steps == 0)
+		return row->active_at;
+	bucket = ll_rollout_bucket(key->route, key->route_length,
+							   row->canary_by_pair ? key->subject : NULL, key->subject_length);
+	for (int i = 0; i < row->canary_steps; i++)
+		if (bucket < row->canary_percents[i])
+			return row->canary_since[i];
+	return row->active_at;
+}
+
+/* What is known of a pair while it is looked up. */
+typedef struct Lookup
+{
+	PairKey		key;
+	Snapshot	snapshot;
+	List	   *rulers;			/* Ruler * */
+	LLPolicyRow *exact_shadow;	/* the newest of each kind */
+	LLPolicyRow *wildcard_shadow;
+} Lookup;
+
+/* load_rows adds the generations of (route, subject), oldest first. */
 static void
-load_rows(Datum route, Datum subject, Snapshot snapshot, List **rows)
+load_rows(Lookup *lookup, Datum route, Datum subject)
 {
 	ScanKeyData key[2];
 	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_POLICY);
@@ -401,24 +464,45 @@ load_rows(Datum route, Datum subject, Snapshot snapshot, List **rows)
 
 	ll_key_text(&key[0], 1, route);
 	ll_key_text(&key[1], 2, subject);
-	scan = ll_scan_begin(LL_INDEX_POLICY_PAIR, snapshot, key, 2);
+	scan = ll_scan_begin(LL_INDEX_POLICY_PAIR, lookup->snapshot, key, 2);
 	while (ll_scan_next(scan, slot))
 	{
 		LLPolicyRow *row = remember(slot);
+		Ruler	   *ruler = palloc(sizeof(Ruler));
 
-		if (row->active_at != LL_NO_TIME)
-			*rows = lappend(*rows, row);
+		*ruler = (Ruler) {row, since_when(row, &lookup->key)};
+		if (ruler->since != LL_NO_TIME)
+			lookup->rulers = lappend(lookup->rulers, ruler);
+		else if (row->shadowing)
+			*(row->wildcard ? &lookup->wildcard_shadow : &lookup->exact_shadow) = row;
 	}
 	ll_scan_end(scan);
+}
+
+/*
+ * shadow_of chooses the shadow that is evaluated for a pair (B7): one of its
+ * own, else a wildcard's, and that only where no policy of its own is in force.
+ */
+static LLPolicyRow *
+shadow_of(const Lookup *lookup, const Ruler *rulers, int count)
+{
+	const LLPolicyRow *ruling = count > 0 ? rulers[count - 1].row : NULL;
+	LLPolicyRow *shadow = lookup->exact_shadow;
+
+	if (shadow == NULL &&
+		(ruling == NULL || ruling->wildcard || ruling->retired_at != LL_NO_TIME))
+		shadow = lookup->wildcard_shadow;
+	return shadow != NULL && (ruling == NULL || shadow->generation > ruling->generation)
+		? shadow : NULL;
 }
 
 static int
 by_generation(const ListCell *a, const ListCell *b)
 {
-	const LLPolicyRow *x = lfirst(a);
-	const LLPolicyRow *y = lfirst(b);
+	const Ruler *x = lfirst(a);
+	const Ruler *y = lfirst(b);
 
-	return x->generation < y->generation ? -1 : x->generation > y->generation;
+	return x->row->generation < y->row->generation ? -1 : x->row->generation > y->row->generation;
 }
 
 /* drop_wildcards takes out those that would have taken over at `since` or later. */
@@ -439,17 +523,17 @@ drop_wildcards(const Ruler *rulers, int count, TimestampTz since)
  * never changes what a pair has followed already.
  */
 static int
-order_rulers(List *rows, Ruler *rulers)
+order_rulers(List *found, Ruler *rulers)
 {
 	const LLPolicyRow *exact = NULL;	/* the newest one so far */
 	int			count = 0;
 	ListCell   *cell;
 
-	list_sort(rows, by_generation);
-	foreach(cell, rows)
+	list_sort(found, by_generation);
+	foreach(cell, found)
 	{
-		LLPolicyRow *row = lfirst(cell);
-		TimestampTz since = row->active_at;
+		LLPolicyRow *row = ((Ruler *) lfirst(cell))->row;
+		TimestampTz since = ((Ruler *) lfirst(cell))->since;
 
 		if (!row->wildcard)
 		{
@@ -493,27 +577,26 @@ load_freeze(Datum route, Snapshot snapshot)
 static PairEntry *
 load_pair(Datum subject, Datum route)
 {
-	Datum		wildcard = CStringGetTextDatum("*");
-	Snapshot	snapshot = ll_snapshot_take();
-	List	   *rows = NIL;
-	PairKey		key = pair_key(subject, route);
+	Lookup		lookup = {.key = pair_key(subject, route),.snapshot = ll_snapshot_take()};
+	PairKey		key = lookup.key;
 	Datum		frozen_reason;
 	PairEntry  *entry;
 	bool		found;
 	MemoryContext old;
 
-	load_rows(route, subject, snapshot, &rows);
-	load_rows(route, wildcard, snapshot, &rows);
-	frozen_reason = load_freeze(route, snapshot);
-	ll_snapshot_drop(snapshot);
+	load_rows(&lookup, route, subject);
+	load_rows(&lookup, route, CStringGetTextDatum("*"));
+	frozen_reason = load_freeze(route, lookup.snapshot);
+	ll_snapshot_drop(lookup.snapshot);
 
 	cache.version = 0;			/* an error here leaves half an entry */
 	old = MemoryContextSwitchTo(cache.context);
 	entry = hash_search(cache.pairs, &key, HASH_ENTER, &found);
 	entry->key.subject = memcpy(palloc(key.subject_length + 1), key.subject, key.subject_length);
 	entry->key.route = memcpy(palloc(key.route_length + 1), key.route, key.route_length);
-	entry->rulers = palloc(sizeof(Ruler) * Max(list_length(rows), 1));
-	entry->count = order_rulers(rows, entry->rulers);
+	entry->rulers = palloc(sizeof(Ruler) * Max(list_length(lookup.rulers), 1));
+	entry->count = order_rulers(lookup.rulers, entry->rulers);
+	entry->shadow = shadow_of(&lookup, entry->rulers, entry->count);
 	entry->frozen_reason = ll_copy_varlena(frozen_reason);
 	MemoryContextSwitchTo(old);
 	cache.version = ll_table_version();
@@ -535,6 +618,7 @@ ll_policy_reigns(Datum subject, Datum route, int64 head_generation)
 
 	if (entry == NULL)
 		entry = load_pair(subject, route);
+	reigns.shadow = entry->shadow;
 	reigns.frozen_reason = entry->frozen_reason;
 	first = entry->count;
 	while (first > 0 && entry->rulers[first - 1].row->generation > head_generation)

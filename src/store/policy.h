@@ -23,6 +23,11 @@ typedef struct LLPolicyRow
 	TimestampTz retired_at;		/* LL_NO_TIME: not yet */
 	bool		wildcard;
 	bool		draining;		/* or retired */
+	bool		shadowing;		/* shadow, or canary: for whom it has not taken in (B7) */
+	bool		canary_by_pair; /* else by route (B4) */
+	int			canary_steps;
+	int32	   *canary_percents;
+	TimestampTz *canary_since;
 	int32		priority;
 	Datum		region;			/* text; '*': any */
 	int			digests;		/* accepted estimators; 0: any */
@@ -45,6 +50,7 @@ typedef struct LLReigns
 	int			count;
 	LLReign    *reign;
 	LLPolicyRow *ruling;		/* NULL: no policy, and no head */
+	LLPolicyRow *shadow;		/* evaluated beside it (B7); NULL: none */
 	Datum		frozen_reason;	/* why the route is frozen (D8); 0: it is not */
 } LLReigns;
 

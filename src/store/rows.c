@@ -248,6 +248,76 @@ ll_head_forget(const LLHead *head)
 	ll_row_forget(LL_TABLE_HEAD, &head->slot->tts_tid);
 }
 
+/* ---- shadows (B7) ------------------------------------------------------- */
+
+/*
+ * ll_shadow_lock locks the shadow's row of a pair, and reads it.  LL_LOCK_GONE:
+ * it has none.
+ */
+LLLock
+ll_shadow_lock(LLShadow *shadow, int64 generation, LockWaitPolicy policy)
+{
+	LLHead	   *head = &shadow->head;
+	Snapshot	snapshot = ll_snapshot_take();
+	ScanKeyData key[3];
+	LLLock		lock = LL_LOCK_GONE;
+
+	head->slot = ll_table_slot(LL_TABLE_SHADOW);
+	ll_key_text(&key[0], 1, head->subject);
+	ll_key_text(&key[1], 2, head->route);
+	ll_key_int8(&key[2], 3, generation);
+	if (find(LL_INDEX_SHADOW, snapshot, key, 3, head->slot))
+		lock = ll_row_lock(LL_TABLE_SHADOW, head->slot, snapshot, policy, NULL);
+	ll_snapshot_drop(snapshot);
+	if (lock != LL_LOCK_TAKEN)
+		return lock;
+	read_head(head);
+	for (int i = 0; i < LL_HAPPENED_COUNT; i++)
+	{
+		shadow->would_admit[i] = int8_of(head->slot, LL_SHADOW_COUNTS + i);
+		shadow->would_reject[i] = int8_of(head->slot, LL_SHADOW_COUNTS + LL_HAPPENED_COUNT + i);
+	}
+	return lock;
+}
+
+static void
+put_shadow(Datum *values, bool *nulls, const LLShadow *shadow)
+{
+	put_head(values, nulls, &shadow->head);
+	for (int i = 0; i < LL_HAPPENED_COUNT; i++)
+	{
+		int			admit = LL_SHADOW_COUNTS + i;
+		int			reject = admit + LL_HAPPENED_COUNT;
+
+		nulls[admit] = nulls[reject] = false;
+		values[admit] = Int64GetDatum(shadow->would_admit[i]);
+		values[reject] = Int64GetDatum(shadow->would_reject[i]);
+	}
+}
+
+/* ll_shadow_insert makes its first row; false if somebody else just did. */
+bool
+ll_shadow_insert(const LLShadow *shadow)
+{
+	Datum		values[LL_SHADOW_NATTS];
+	bool		nulls[LL_SHADOW_NATTS];
+
+	put_shadow(values, nulls, shadow);
+	return ll_row_insert(LL_TABLE_SHADOW, values, nulls, NULL);
+}
+
+void
+ll_shadow_update(const LLShadow *shadow)
+{
+	Datum		values[LL_SHADOW_NATTS];
+	bool		nulls[LL_SHADOW_NATTS];
+
+	put_shadow(values, nulls, shadow);
+	ll_row_update(LL_TABLE_SHADOW, shadow->head.slot, values, nulls);
+}
+
+/* ---- closed budgets ----------------------------------------------------- */
+
 static void
 read_closed(LLClosed *closed)
 {
@@ -382,6 +452,10 @@ ll_reservation_read(LLReservationRow *row)
 	row->receipt_digest = varlena_of(slot, LL_RESERVATION_RECEIPT_DIGEST);
 	row->receipt_source = varlena_of(slot, LL_RESERVATION_RECEIPT_SOURCE);
 	row->state.progress_units = int8_of(slot, LL_RESERVATION_PROGRESS_UNITS);
+	row->shadow_generation = slot->tts_isnull[LL_RESERVATION_SHADOW_GENERATION]
+		? 0 : int8_of(slot, LL_RESERVATION_SHADOW_GENERATION);
+	row->shadow_line = slot->tts_isnull[LL_RESERVATION_SHADOW_LINE]
+		? 0 : int8_of(slot, LL_RESERVATION_SHADOW_LINE);
 }
 
 static void
@@ -420,6 +494,10 @@ put_reservation(Datum *values, bool *nulls, const LLReservationRow *row)
 	put_varlena(values, nulls, LL_RESERVATION_RECEIPT_DIGEST, row->receipt_digest);
 	put_varlena(values, nulls, LL_RESERVATION_RECEIPT_SOURCE, row->receipt_source);
 	values[LL_RESERVATION_PROGRESS_UNITS] = Int64GetDatum(row->state.progress_units);
+	nulls[LL_RESERVATION_SHADOW_GENERATION] = row->shadow_generation == 0;
+	values[LL_RESERVATION_SHADOW_GENERATION] = Int64GetDatum(row->shadow_generation);
+	nulls[LL_RESERVATION_SHADOW_LINE] = row->shadow_generation == 0;
+	values[LL_RESERVATION_SHADOW_LINE] = Int64GetDatum(row->shadow_line);
 }
 
 /* ll_reservation_peek reads a reservation without a lock. */

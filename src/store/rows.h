@@ -51,6 +51,23 @@ typedef struct LLClosed
 	bool		dirty;
 } LLClosed;
 
+/* What happened to a request that a shadow was asked about (B7). */
+typedef enum LLHappened
+{
+	LL_HAPPENED_ADMITTED,
+	LL_HAPPENED_REFUSED,
+	LL_HAPPENED_UNENFORCED
+} LLHappened;
+#define LL_HAPPENED_COUNT	(LL_HAPPENED_UNENFORCED + 1)
+
+/* A shadow's budget of a pair: its head, and how often it would have admitted and rejected. */
+typedef struct LLShadow
+{
+	LLHead		head;
+	int64		would_admit[LL_HAPPENED_COUNT];
+	int64		would_reject[LL_HAPPENED_COUNT];
+} LLShadow;
+
 /* One limitReservation.v1. */
 typedef struct LLReservationRow
 {
@@ -72,6 +89,8 @@ typedef struct LLReservationRow
 	TimestampTz excess_epoch;
 	Datum		receipt_digest; /* bytea, or 0 */
 	Datum		receipt_source; /* text, or 0 */
+	int64		shadow_generation;	/* 0: none took its units (B7) */
+	int64		shadow_line;
 	TupleTableSlot *slot;
 } LLReservationRow;
 
@@ -108,6 +127,10 @@ extern LLLock ll_head_lock(LLHead *head, Snapshot snapshot, LockWaitPolicy polic
 extern bool ll_head_insert(const LLHead *head);
 extern void ll_head_update(const LLHead *head);
 extern void ll_head_forget(const LLHead *head);
+
+extern LLLock ll_shadow_lock(LLShadow *shadow, int64 generation, LockWaitPolicy policy);
+extern bool ll_shadow_insert(const LLShadow *shadow);
+extern void ll_shadow_update(const LLShadow *shadow);
 
 extern bool ll_closed_lock(const LLHead *head, int64 generation, TimestampTz epoch, LLClosed *closed);
 extern List *ll_closed_debtors_lock(const LLHead *head);

@@ -47,6 +47,7 @@ static const struct
 	[LL_TABLE_EXTENSION] = {"extension", LL_EXTENSION_NATTS},
 	[LL_TABLE_GRANT] = {"capacity_grant", LL_GRANT_NATTS},
 	[LL_TABLE_FROZEN_ROUTE] = {"frozen_route", LL_FROZEN_ROUTE_NATTS},
+	[LL_TABLE_SHADOW] = {"shadow_budget", LL_SHADOW_NATTS},
 };
 
 static const struct
@@ -69,6 +70,7 @@ static const struct
 	[LL_INDEX_EXTENSION] = {LL_TABLE_EXTENSION, "extension_pkey"},
 	[LL_INDEX_GRANT] = {LL_TABLE_GRANT, "capacity_grant_pkey"},
 	[LL_INDEX_FROZEN_ROUTE] = {LL_TABLE_FROZEN_ROUTE, "frozen_route_pkey"},
+	[LL_INDEX_SHADOW] = {LL_TABLE_SHADOW, "shadow_budget_pkey"},
 };
 
 /* One table, as this backend knows it; the relation is open during a call. */

@@ -30,9 +30,10 @@ typedef enum LLTableId
 	LL_TABLE_ACTION,
 	LL_TABLE_EXTENSION,
 	LL_TABLE_GRANT,
-	LL_TABLE_FROZEN_ROUTE
+	LL_TABLE_FROZEN_ROUTE,
+	LL_TABLE_SHADOW
 } LLTableId;
-#define LL_TABLE_COUNT	(LL_TABLE_FROZEN_ROUTE + 1)
+#define LL_TABLE_COUNT	(LL_TABLE_SHADOW + 1)
 
 typedef enum LLIndexId
 {
@@ -50,9 +51,10 @@ typedef enum LLIndexId
 	LL_INDEX_POLICY_PAIR,		/* route, subject, generation */
 	LL_INDEX_EXTENSION,			/* subject, reservation_id, extension_id */
 	LL_INDEX_GRANT,				/* subject, route, grant_id */
-	LL_INDEX_FROZEN_ROUTE		/* route */
+	LL_INDEX_FROZEN_ROUTE,		/* route */
+	LL_INDEX_SHADOW				/* subject, route, generation */
 } LLIndexId;
-#define LL_INDEX_COUNT	(LL_INDEX_FROZEN_ROUTE + 1)
+#define LL_INDEX_COUNT	(LL_INDEX_SHADOW + 1)
 
 /* What became of an attempt to lock a row. */
 typedef enum LLLock

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(594);
+SELECT plan(606);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -31,6 +31,8 @@ INSERT INTO contract VALUES
   ('import_usage', 'subject text, route text, operation_id text, units bigint', '@', false, 'v'),
   ('record_usage_batch', 'subjects text[], routes text[], operation_ids text[], units bigint[]', 'element integer, @', true, 'v'),
   ('import_usage_batch', 'subjects text[], routes text[], operation_ids text[], units bigint[]', 'element integer, @', true, 'v'),
+  ('shadow_policy', 'generation bigint, reason text', 'generation bigint, stage text, already_shadow boolean', false, 'v'),
+  ('canary_policy', 'generation bigint, percent integer, reason text, pick_by text DEFAULT NULL::text', 'generation bigint, percent integer, pick_by text, stage text, already_in boolean, since timestamp with time zone', false, 'v'),
   ('freeze_route', 'route text, reason text', 'route text, outcome text, already_frozen boolean, frozen_at timestamp with time zone', false, 'v'),
   ('unfreeze_route', 'route text, reason text', 'route text, outcome text, was_frozen boolean', false, 'v'),
   ('get_reservation', 'subject text, reservation_id text', '@', false, 's'),
@@ -219,7 +221,7 @@ SELECT ok(abs(extract(epoch FROM clock_timestamp() - limitledger.ledger_clock())
 SELECT is((SELECT count(*) FROM limitledger.sqlstates() WHERE sqlstate !~ '^LL[0-9]{3}$' OR name IS NULL OR meaning IS NULL), 0::bigint, 'sqlstates() names each of class LL');
 SELECT results_eq($$SELECT sqlstate FROM limitledger.sqlstates() ORDER BY 1$$,
   ARRAY['LL101', 'LL102', 'LL103', 'LL104', 'LL105', 'LL106', 'LL107', 'LL108', 'LL201', 'LL202', 'LL203', 'LL204', 'LL205', 'LL206', 'LL301', 'LL302', 'LL901', 'LL902'], 'and no other');
-SELECT results_eq($$SELECT DISTINCT outcome FROM limitledger.outcomes() ORDER BY 1$$, ARRAY['ACCEPTED', 'CONFLICT', 'REFUSED', 'UNKNOWN'], 'four outcomes');
+SELECT results_eq($$SELECT DISTINCT outcome FROM limitledger.outcomes() ORDER BY 1$$, ARRAY['ACCEPTED', 'CONFLICT', 'REFUSED', 'UNENFORCED', 'UNKNOWN'], 'five outcomes');
 SELECT is_empty($$SELECT t.outcome, t.dimension FROM limitledger.transitions() t EXCEPT SELECT o.outcome, o.dimension FROM limitledger.outcomes() o$$, 'transitions() uses the words of outcomes()');
 SELECT is_empty($$SELECT outcome, dimension FROM limitledger.repay_debt('nobody', 'nowhere') UNION SELECT outcome, dimension FROM limitledger.unfreeze('nobody', 'nowhere', 'why')
                   UNION SELECT outcome, dimension FROM limitledger.freeze('nobody', 'nowhere', 'why') UNION SELECT outcome, dimension FROM limitledger.grant_capacity('nobody', 'nowhere', 'g', 1, 'why')

@@ -180,8 +180,8 @@ INSERT INTO problem VALUES
   ('CONFLICT', 'request', NULL, 409), ('CONFLICT', 'operation', NULL, 409), ('CONFLICT', 'figures', NULL, 409), ('UNKNOWN', 'reservation', NULL, 404), ('UNKNOWN', 'pair', NULL, 404),
   ('ACCEPTED', NULL, NULL, NULL), ('else', NULL, NULL, NULL), (NULL, NULL, NULL, NULL);
 SELECT is(limitledger.problem_details(outcome, dimension, NULL, retry_kind, 1) -> 'status', to_jsonb(status), concat_ws(' ', 'status of', coalesce(outcome, 'NULL'), dimension, retry_kind)) FROM problem;
-SELECT is_empty($$SELECT o.outcome, o.dimension FROM limitledger.outcomes() o WHERE (limitledger.problem_details(o.outcome, o.dimension, NULL, o.retry_kind, 1) IS NULL) <> (o.outcome = 'ACCEPTED')$$,
-  'each answer but ACCEPTED is a problem');
+SELECT is_empty($$SELECT o.outcome, o.dimension FROM limitledger.outcomes() o WHERE (limitledger.problem_details(o.outcome, o.dimension, NULL, o.retry_kind, 1) IS NULL) <> (o.outcome IN ('ACCEPTED', 'UNENFORCED'))$$,
+  'each answer but ACCEPTED and UNENFORCED is a problem');
 SELECT is_empty($$SELECT status, title FROM (SELECT DISTINCT limitledger.problem_details(outcome, dimension, NULL, retry_kind, 1) FROM problem) p (d), jsonb_to_record(d) AS r (type text, title text, status int)
   WHERE (type, title, status) NOT IN (('about:blank', 'Forbidden', 403), ('about:blank', 'Not Found', 404), ('about:blank', 'Conflict', 409), ('about:blank', 'Service Unavailable', 503),
     ('https://iana.org/assignments/http-problem-types#quota-exceeded', 'Quota Exceeded', 429))$$, 'a type and a title for each status');

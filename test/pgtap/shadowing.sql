@@ -104,6 +104,9 @@ CREATE TABLE shadow.call (n integer GENERATED ALWAYS AS IDENTITY, clock text, ca
 INSERT INTO shadow.call (clock, call, error)
 SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e', :'e'), error FROM (VALUES
   ('10:00:00', $$publish_policy('@chat', false)$$, NULL),
+  ('10:00:00', $$shadow_policy(3, 'try it')$$, NULL),
+  ('10:00:00', $$canary_policy(3, 10, 'try it', 'pair')$$, NULL),
+  ('10:00:00', $$canary_policy(3, 100, 'try it')$$, 'LL106 percent must be between 1 and 99'),
   ('10:00:00', $$activate_policy(3)$$, NULL),
   ('10:00:00', $$publish_policy('@chat')$$, NULL),
   ('10:00:00', $$policy_diff('@more')$$, NULL),
@@ -177,6 +180,7 @@ SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e',
   ('10:00:32', $$http_headers('chat', 10, 1000, '2030-01-01 10:00:10+00', '2030-01-01 10:00:00+00', 1500, 'tokens', 60, 'anthropic')$$, NULL),
   ('10:00:32', $$problem_details('REFUSED', 'available', 1500, 'refill', 5, 'chat')$$, NULL),
   ('10:00:32', $$policies$$, NULL),
+  ('10:00:32', $$rollout_status$$, NULL),
   ('10:00:32', $$budgets$$, NULL),
   ('10:00:32', $$reservations$$, NULL),
   ('10:00:32', $$unreserved_usage$$, NULL),

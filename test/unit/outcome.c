@@ -42,9 +42,10 @@ static const struct
 	{"grant", "CONFLICT", "", "E3"},
 	{"require_all", "REFUSED", "refill", "J2"},
 	{"opened", "REFUSED", "never", "B2"},
+	{"shadow", "UNENFORCED", "", "B7"},
 };
 
-static const char *const outcomes[] = {"ACCEPTED", "REFUSED", "CONFLICT", "UNKNOWN"};
+static const char *const outcomes[] = {"ACCEPTED", "REFUSED", "CONFLICT", "UNKNOWN", "UNENFORCED"};
 static const char *const waits[] = {"", "refill", "release", "operator", "never"};
 
 static bool

@@ -1,0 +1,160 @@
+/*
+ * shadow.c
+ *	  What a generation would have decided, beside the one that decides (B7).
+ *
+ * The shadow has a budget of its own, evaluated in the same call by the same
+ * code of src/core.  It holds nothing: what it would have admitted it spends at
+ * once as asked for, and settlement, release and expiry of the real reservation
+ * correct that figure.  What ran nowhere, since the enforced generation refused
+ * it, or was left to the caller's own limiter, counts as used in full.
+ *
+ * It changes no decision and no balance, and keeps nobody waiting: under the
+ * head's lock a shadow's row that somebody else has locked is passed by.  Only
+ * a pair that has no head is locked by that row.
+ */
+#include "postgres.h"
+
+#include "pair.h"
+#include "miscadmin.h"
+
+/* a budget of a shadow that closes is forgotten: its debt and its numbers go on in the head */
+static void
+forget_closed(void *arg, const LLBudget *closed, LLTime closed_at)
+{
+}
+
+/* present brings the shadow to the instant of the call. */
+static bool
+present(LLShadow *shadow, const LLPolicyRow *row, TimestampTz clock)
+{
+	LLPair	   *pair = &shadow->head.pair;
+	LLReign		reign = {&row->policy, &row->periods, clock};
+
+	if (!ll_roll(pair, &reign, 1, clock, forget_closed, NULL))
+		return false;
+	pair->older_repaid = 0;		/* to budgets that nobody keeps */
+	return true;
+}
+
+/* open_first makes the budget that a shadow begins with, in memory. */
+static void
+open_first(LLShadow *shadow, const LLPolicyRow *row, TimestampTz clock)
+{
+	ll_epoch_open_first(&shadow->head.pair, &row->policy, ll_period_of(&row->periods, clock), clock);
+	shadow->head.lineage.opened_at = clock;
+}
+
+/*
+ * find gives the shadow of a pair, locked and present; NULL: it is locked by
+ * somebody else, or beyond what numbers hold.
+ */
+static LLShadow *
+find(LLPairWork *work, const LLPolicyRow *row)
+{
+	LLShadow   *shadow = work->shadow;
+
+	while (shadow == NULL)
+	{
+		LLLock		lock;
+
+		CHECK_FOR_INTERRUPTS();
+		shadow = palloc0(sizeof(LLShadow));
+		shadow->head.subject = work->head.subject;
+		shadow->head.route = work->head.route;
+		shadow->head.frozen_at = LL_NO_TIME;
+		lock = ll_shadow_lock(shadow, row->generation, work->locked ? LockWaitSkip : LockWaitBlock);
+		if (lock == LL_LOCK_BUSY)
+			return NULL;
+		if (lock == LL_LOCK_GONE)
+		{
+			open_first(shadow, row, work->clock);
+			if (ll_shadow_insert(shadow))
+				ll_store_step();
+			shadow = NULL;		/* ours or theirs: locked in the next round */
+		}
+	}
+	if (!present(shadow, row, work->clock))
+		return NULL;
+	work->shadow = shadow;
+	return shadow;
+}
+
+/*
+ * ll_shadow_judge asks the shadow about a request whose fate is known.  What it
+ * would have admitted is noted in the row of an admitted one, if there is one.
+ */
+void
+ll_shadow_judge(LLPairWork *work, LLRequest *request, LLHappened happened, LLReservationRow *admitted)
+{
+	const LLPolicyRow *row = work->reigns.shadow;
+	LLShadow   *shadow = find(work, row);
+	LLPair		pair;
+
+	if (shadow == NULL)
+		return;
+
+	/* what the pair really holds counts for the largest outstanding */
+	pair = shadow->head.pair;
+	if (work->reigns.ruling != NULL)
+		pair.older_reserved = work->head.pair.older_reserved + work->head.pair.head.reserved -
+			(admitted != NULL ? request->units : 0);
+	if (ll_admission_judge(&pair, &row->policy, request, pair.seen_at).outcome != LL_ACCEPTED ||
+		ll_record_usage(&shadow->head.pair, &row->policy, request->units, true).overflow)
+	{
+		shadow->would_reject[happened]++;
+		return;
+	}
+	shadow->would_admit[happened]++;
+	if (admitted != NULL)
+	{
+		admitted->shadow_generation = row->generation;
+		admitted->shadow_line = shadow->head.pair.head.line;
+	}
+}
+
+/*
+ * ll_shadow_settle corrects what a shadow has spent for a reservation that ends
+ * with `used` units.  Units of a window that has passed lapse, as real ones do (C5).
+ */
+void
+ll_shadow_settle(LLPairWork *work, const LLReservationRow *row, LLUnits used)
+{
+	const LLPolicyRow *policy = work->reigns.shadow;
+	LLUnits		given;
+	LLShadow   *shadow;
+	LLPair	   *pair;
+
+	if (row->shadow_generation == 0 || policy == NULL ||
+		policy->generation != row->shadow_generation)
+		return;					/* it is no shadow any more */
+	shadow = find(work, policy);
+	if (shadow == NULL)
+		return;
+	pair = &shadow->head.pair;
+	if (used > row->asked_units)
+		(void) ll_record_usage(pair, &policy->policy, used - row->asked_units, true);
+	else if (policy->policy.refill != LL_REFILL_WINDOW || pair->head.line == row->shadow_line)
+		(void) ll_grant(pair, &policy->policy, row->asked_units - used, &given);
+	pair->frozen = false;		/* a shadow has no operator who would open it */
+}
+
+/* ll_shadow_spend books usage that was never reserved (D12). */
+void
+ll_shadow_spend(LLPairWork *work, LLUnits units)
+{
+	LLShadow   *shadow = work->reigns.shadow != NULL ? find(work, work->reigns.shadow) : NULL;
+
+	if (shadow == NULL)
+		return;
+	(void) ll_record_usage(&shadow->head.pair, &work->reigns.shadow->policy, units, true);
+	shadow->head.pair.frozen = false;
+}
+
+/* ll_shadow_write writes what this call made of the shadow. */
+void
+ll_shadow_write(LLPairWork *work)
+{
+	if (work->shadow != NULL)
+		ll_shadow_update(work->shadow);
+	work->shadow = NULL;
+}

@@ -130,6 +130,7 @@ AS $$
 DECLARE
   one @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('drain_policy()');
   PERFORM @extschema@.policy_check_reason(reason, 'drain_policy');
   one := @extschema@.policy_lock(generation, 'drain_policy');
   IF one.stage = 'published' THEN
@@ -163,6 +164,7 @@ AS $$
 DECLARE
   one @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('retire_policy()');
   -- A call that came before the draining may still be about to commit.  It is waited
   -- for before the lock on policy is taken: it may want that lock itself.
   SELECT p.* INTO one FROM @extschema@.policy AS p WHERE p.generation = retire_policy.generation;
@@ -210,6 +212,7 @@ DECLARE
   older  @extschema@.policy;
   active @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('rollback_policy()');
   PERFORM @extschema@.policy_check_reason(reason, 'rollback_policy');
   older := @extschema@.policy_lock(generation, 'rollback_policy');
   IF older.stage = 'published' THEN
@@ -250,6 +253,7 @@ DECLARE
   parsed @extschema@.policy;
   ruling @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('policy_diff()');
   IF document IS NULL THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL101', MESSAGE = 'document must not be null',

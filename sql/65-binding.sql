@@ -44,8 +44,8 @@ CREATE FUNCTION binding_refuse(call text) RETURNS void
 LANGUAGE C VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'limitledger_binding_refuse';
 
--- binding_check demands a role that exists and, if it is to be bound, can log in: a
--- binding of any other would hold nobody.
+-- binding_check demands a role that exists and, if it is to be bound, one that a binding
+-- would hold: that logs in itself, and is no superuser, as sweeping workers are.
 CREATE FUNCTION binding_check(role_name name, to_bind boolean) RETURNS regrole
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, @extschema@, pg_temp
@@ -59,7 +59,7 @@ BEGIN
       DETAIL = 'A binding belongs to one role.',
       HINT = 'Give the name of the role that logs in.';
   END IF;
-  SELECT r.oid, r.rolcanlogin INTO found FROM pg_roles AS r WHERE r.rolname = role_name;
+  SELECT r.oid, r.rolcanlogin, r.rolsuper INTO found FROM pg_roles AS r WHERE r.rolname = role_name;
   IF found.oid IS NULL THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL106', MESSAGE = 'role_name is not a role',
@@ -71,6 +71,12 @@ BEGIN
       ERRCODE = 'LL106', MESSAGE = 'role_name is a role that cannot log in',
       DETAIL = 'A binding holds for the role that a session logged in as, not for roles that it is a member of.',
       HINT = 'Bind each login, or ALTER ROLE ... LOGIN first.';
+  END IF;
+  IF to_bind AND found.rolsuper THEN
+    RAISE EXCEPTION USING
+      ERRCODE = 'LL106', MESSAGE = 'role_name is a superuser',
+      DETAIL = 'Nothing holds a superuser: it may read every table, and pose as any login.',
+      HINT = 'Let the tenant log in as a role of its own.';
   END IF;
   RETURN found.oid::regrole;
 END;
@@ -116,14 +122,6 @@ BEGIN
 END;
 $$;
 
--- binding_actor is the role that called, not the owner whose rights the calls have.
-CREATE FUNCTION binding_actor() RETURNS text
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, @extschema@, pg_temp
-AS $$
-  SELECT coalesce(nullif(current_setting('role'), 'none'), session_user)
-$$;
-
 -- ---- The calls --------------------------------------------------------------
 
 CREATE FUNCTION bind_subject(
@@ -141,7 +139,7 @@ BEGIN
   PERFORM @extschema@.binding_check_subject(subject);
 
   INSERT INTO @extschema@.subject_binding AS b (role, subject, state, changed_at, actor)
-  VALUES (bound_role, subject, 'bound', @extschema@.ledger_clock(), @extschema@.binding_actor())
+  VALUES (bound_role, subject, 'bound', @extschema@.ledger_clock(), @extschema@.policy_actor())
   ON CONFLICT ON CONSTRAINT subject_binding_pkey DO UPDATE
   SET state = excluded.state, changed_at = excluded.changed_at, actor = excluded.actor
   WHERE b.state <> 'bound';
@@ -165,7 +163,7 @@ BEGIN
   PERFORM @extschema@.binding_check_subject(subject);
 
   UPDATE @extschema@.subject_binding AS b
-  SET state = 'unbound', changed_at = @extschema@.ledger_clock(), actor = @extschema@.binding_actor()
+  SET state = 'unbound', changed_at = @extschema@.ledger_clock(), actor = @extschema@.policy_actor()
   WHERE b.role = bound_role AND b.subject = unbind_subject.subject AND b.state = 'bound';
   already_unbound := NOT FOUND;
   bound_subjects := @extschema@.binding_reach(bound_role);
@@ -185,7 +183,7 @@ BEGIN
   bound_role := @extschema@.binding_check(role_name, false);
 
   UPDATE @extschema@.subject_binding AS b
-  SET state = 'freed', changed_at = @extschema@.ledger_clock(), actor = @extschema@.binding_actor()
+  SET state = 'freed', changed_at = @extschema@.ledger_clock(), actor = @extschema@.policy_actor()
   WHERE b.role = bound_role AND b.state <> 'freed';
   already_free := NOT FOUND;
   PERFORM @extschema@.binding_reach(bound_role);
@@ -197,7 +195,7 @@ $$Binds a login to a subject: it may name that one and those that it was bound t
 
 role_name: a role that can log in; the binding holds for sessions that logged in as it, whatever they SET ROLE to. subject: 1 to 256 bytes, never "*". The first binding of a role is what shuts it off from all other subjects. bound_subjects counts what it is bound to now. It holds from the next call of each session on; a call that is under way came before. Repeated, it changes nothing.
 
-Errors: LL101, LL102; LL106 there is no such role, or it can't log in; 42501 if the caller is bound itself.$$;
+Errors: LL101, LL102; LL106 there is no such role, or it can't log in, or is a superuser; 42501 if the caller is bound itself.$$;
 
 COMMENT ON FUNCTION unbind_subject IS
 $$Takes a subject from a login that is bound; without its last one it reaches none, until free_role opens it (I1).

@@ -120,7 +120,7 @@ SELECT f.name, e.*, replace(as_login('limitledger_test_bound', call_about(f, 'fo
   as_login('limitledger_test_free', call_about(f, 'mine', e.route, e.id, e.operation), false) AS own_unbound
 FROM about f, about g, example e WHERE g.name = 'get_reservation' AND f.name NOT IN ('bind_subject', 'unbind_subject');
 
-SELECT plan(47 + 5 * (SELECT count(DISTINCT name)::int FROM told));
+SELECT plan(48 + 5 * (SELECT count(DISTINCT name)::int FROM told));
 
 SELECT is(:'mine'::text, :'foreign'::text, 'the two have the same');
 SELECT unalike(:'mine'::text, '%REFUSED%', 'and nothing of it was refused');
@@ -269,11 +269,12 @@ SELECT count(*) FROM generate_series(10, 60, 2) n, limitledger.bind_subject('lim
 SELECT is((SELECT string_agg(n::text, ' ' ORDER BY n) FROM generate_series(9, 61) n WHERE as_login('limitledger_test_bound', format('resolve_reservation(''s%s'', ''r'', sha256(''r''))', n), false) LIKE '%ACCEPTED%'),
   (SELECT string_agg(n::text, ' ' ORDER BY n) FROM generate_series(10, 60, 2) n), 'of many subjects each is found');
 SELECT is_misuse('bind_subject(''limitledger_test_group'', ''mine'')', 'LL106', 'role_name', 'a role that can''t log in is not bound');
+SELECT is_misuse('bind_subject(''postgres'', ''mine'')', 'LL106', 'role_name', 'nor is a superuser');
 DROP OWNED BY limitledger_test_bound;
 DROP ROLE limitledger_test_bound;
 SELECT is((SELECT concat_ws(' ', count(*), count(role_name)) FROM limitledger.subject_bindings), '28 0', 'a role that is dropped leaves its rows');
 SELECT limitledger.bind_subject('limitledger_test_free', 'mine');
-SELECT is((SELECT string_agg(role_name, ' ') FROM limitledger.subject_bindings), 'limitledger_test_free', 'until the next call');
+SELECT is((SELECT string_agg(coalesce(role_name, 'nobody'), ' ') FROM limitledger.subject_bindings), 'limitledger_test_free', 'until the next call');
 SELECT sound('at the end');
 
 SELECT * FROM finish();

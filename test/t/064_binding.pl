@@ -17,7 +17,7 @@ use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('binding');
 $node->init(allows_streaming => 1);
-$node->append_conf('postgresql.conf', "max_connections = 40\nsynchronous_commit = off\nhot_standby_feedback = on\n");
+$node->append_conf('postgresql.conf', "max_connections = 40\nsynchronous_commit = off\nwal_writer_delay = 10s\n");
 $node->start;
 
 my @LOGINS = qw(app_one app_two);

@@ -544,6 +544,7 @@ DECLARE
   parsed @extschema@.policy;
   newest @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('publish_policy()');
   IF document IS NULL OR activate IS NULL THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL101',
@@ -590,6 +591,7 @@ AS $$
 DECLARE
   one @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('activate_policy()');
   one := @extschema@.policy_lock(generation, 'activate_policy');
   PERFORM @extschema@.policy_activate(one);
 

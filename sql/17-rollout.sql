@@ -169,6 +169,7 @@ AS $$
 DECLARE
   one @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('drain_policy()');
   PERFORM @extschema@.policy_check_reason(reason, 'drain_policy');
   one := @extschema@.policy_lock(generation, 'drain_policy');
   IF one.stage IN ('published', 'canary') THEN
@@ -198,6 +199,7 @@ AS $$
 DECLARE
   one @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('shadow_policy()');
   PERFORM @extschema@.policy_check_reason(reason, 'shadow_policy');
   one := @extschema@.policy_lock(generation, 'shadow_policy');
   stage := 'shadow';
@@ -225,6 +227,7 @@ DECLARE
   one     @extschema@.policy;
   present integer;
 BEGIN
+  PERFORM @extschema@.binding_refuse('canary_policy()');
   PERFORM @extschema@.policy_check_reason(reason, 'canary_policy');
   PERFORM @extschema@.policy_check_percent(percent, pick_by);
   one := @extschema@.policy_lock(generation, 'canary_policy');
@@ -268,6 +271,7 @@ AS $$
 DECLARE
   one @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('retire_policy()');
   -- A call that came before the draining may still be about to commit.  It is waited
   -- for before the lock on policy is taken: it may want that lock itself.
   SELECT p.* INTO one FROM @extschema@.policy AS p WHERE p.generation = retire_policy.generation;
@@ -316,6 +320,7 @@ DECLARE
   older  @extschema@.policy;
   active @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('rollback_policy()');
   PERFORM @extschema@.policy_check_reason(reason, 'rollback_policy');
   older := @extschema@.policy_lock(generation, 'rollback_policy');
   IF older.active_at IS NULL AND older.canary_by IS NULL THEN
@@ -358,6 +363,7 @@ DECLARE
   parsed @extschema@.policy;
   ruling @extschema@.policy;
 BEGIN
+  PERFORM @extschema@.binding_refuse('policy_diff()');
   IF document IS NULL THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL101', MESSAGE = 'document must not be null',

@@ -57,6 +57,7 @@ SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN
+  PERFORM @extschema@.binding_refuse('freeze_route()');
   PERFORM @extschema@.policy_check_route(freeze_route.route, 'freeze_route');
   PERFORM @extschema@.policy_check_reason(freeze_route.reason, 'freeze_route');
   outcome := 'ACCEPTED';
@@ -84,6 +85,7 @@ SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN
+  PERFORM @extschema@.binding_refuse('unfreeze_route()');
   PERFORM @extschema@.policy_check_route(unfreeze_route.route, 'unfreeze_route');
   PERFORM @extschema@.policy_check_reason(unfreeze_route.reason, 'unfreeze_route');
   outcome := 'ACCEPTED';

@@ -4,7 +4,8 @@ CREATE FUNCTION get_reservation_document(subject text, reservation_id text) RETU
 LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
-  -- get_reservation judges the arguments; the row and the document are of one snapshot
+  -- get_reservation judges the arguments, and whether the login may name the subject (I1);
+  -- the row and the document are of one snapshot
   SELECT jsonb_strip_nulls(jsonb_build_object(
     'schema', 'limitReservation.v1',
     'reservation', $2,
@@ -20,7 +21,7 @@ AS $$
     'expiresAt', to_char(r.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
     'state', coalesce(r.state, g.state)))
   FROM @extschema@.get_reservation($1, $2) g
-  LEFT JOIN @extschema@.reservation r ON r.subject = $1 AND r.reservation_id = $2
+  LEFT JOIN @extschema@.reservation r ON g.outcome = 'ACCEPTED' AND r.subject = $1 AND r.reservation_id = $2
 $$;
 
 COMMENT ON FUNCTION get_reservation_document IS

@@ -26,11 +26,12 @@ WITH said (bundles, names) AS (VALUES
     record_usage, record_usage_batch}'),
   -- sets the rules, stops and opens pairs, sweeps
   ('{operator}', '{publish_policy, activate_policy, shadow_policy, canary_policy, drain_policy, retire_policy, rollback_policy, policy_diff,
+    bind_subject, unbind_subject, free_role,
     freeze, unfreeze, freeze_route, unfreeze_route, grant_capacity, import_usage, import_usage_batch, repay_debt,
     maintain, expire_reservations, claim_expiring, finish_expiring, expire_executions, repay_debtors}'),
   -- reads everything and proves it
   ('{auditor}', '{verify_conservation, bundle_privileges,
-    policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions,
+    policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions, subject_bindings,
     open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt}'),
 
   ('{gateway,executor}', '{extend_reservation, request_digest, canonical_json}'),

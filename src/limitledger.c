@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "store/binding.h"
 #include "store/clock.h"
 #include "store/durability.h"
 #include "store/policy.h"
@@ -22,5 +23,6 @@ _PG_init(void)
 	ll_durability_init();
 	ll_store_init();
 	ll_policy_init();
+	ll_binding_init();
 	MarkGUCPrefixReserved("limitledger");
 }

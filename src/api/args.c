@@ -34,7 +34,7 @@ where(LLArg arg)
 LLArg
 ll_arg(FunctionCallInfo fcinfo, int number, const char *name)
 {
-	LLArg		arg = {name, (Datum) 0, PG_ARGISNULL(number), 0};
+	LLArg		arg = {name, (Datum) 0, PG_ARGISNULL(number), 0, fcinfo->flinfo->fn_oid};
 
 	if (!arg.null)
 		arg.value = PG_GETARG_DATUM(number);
@@ -75,7 +75,12 @@ ll_arg_text(LLArg arg)
 	return check_text(arg);
 }
 
-/* ll_arg_subject takes a subject; "*" stands for all of them in policies only. */
+/*
+ * ll_arg_subject takes a subject; "*" stands for all of them in policies only.
+ * Every call about a subject gets it here, so this is where the login's bindings
+ * are asked: a subject that it may not name becomes one that there is nothing of
+ * (I1).  All elements of a batch are judged by the bindings of one moment.
+ */
 Datum
 ll_arg_subject(LLArg arg)
 {
@@ -87,7 +92,9 @@ ll_arg_subject(LLArg arg)
 				 errmsg("%s must not be \"*\"", where(arg)),
 				 errdetail("\"*\" is reserved for policies that cover every subject of a route."),
 				 errhint("Pass the subject itself; the policy is found by the ledger.")));
-	return text;
+	if (arg.element <= 1)
+		ll_binding_begin(arg.function);
+	return ll_binding_reaches(text) ? text : ll_binding_nobody();
 }
 
 /* ll_arg_optional_text takes a text or nothing (0). */
@@ -245,7 +252,7 @@ LLArray
 ll_array(FunctionCallInfo fcinfo, int number, const char *name, Oid type, bool mandatory)
 {
 	LLArg		arg = ll_arg(fcinfo, number, name);
-	LLArray		array = {name, false, 0, NULL, NULL};
+	LLArray		array = {name, false, 0, NULL, NULL, arg.function};
 	ArrayType  *value;
 	int16		length;
 	bool		by_value;
@@ -301,7 +308,7 @@ ll_array_count(const LLArray *first, ...)
 LLArg
 ll_array_arg(const LLArray *array, int index)
 {
-	LLArg		arg = {array->name, (Datum) 0, true, index + 1};
+	LLArg		arg = {array->name, (Datum) 0, true, index + 1, array->function};
 
 	if (array->given && !array->nulls[index])
 	{

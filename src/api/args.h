@@ -17,6 +17,7 @@ typedef struct LLArg
 	Datum		value;
 	bool		null;
 	int			element;		/* of a batch, from 1; 0: not a batch */
+	Oid			function;		/* whose argument it is */
 } LLArg;
 
 /* The arrays of a batch, element by element. */
@@ -27,10 +28,12 @@ typedef struct LLArray
 	int			count;
 	Datum	   *values;
 	bool	   *nulls;
+	Oid			function;
 } LLArray;
 
 #define LL_MAX_BATCH	100000
 
+extern void ll_refuse_bound(FunctionCallInfo fcinfo, const char *call);
 extern LLArg ll_arg(FunctionCallInfo fcinfo, int number, const char *name);
 extern LLArray ll_array(FunctionCallInfo fcinfo, int number, const char *name,
 						Oid type, bool mandatory);

@@ -280,6 +280,7 @@ sweep(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
 	Call		call = {0};
 
 	ll_answer_writes(name);
+	ll_refuse_bound(fcinfo, name);
 	call.limit = ll_arg_batch_limit(ll_arg(fcinfo, 0, "batch_limit"));
 	ll_run(fcinfo->flinfo->fn_oid, script, &call);
 	return call.expiry;
@@ -341,6 +342,7 @@ limitledger_repay_debtors(PG_FUNCTION_ARGS)
 	bool		nulls[4] = {false};
 
 	ll_answer_writes("repay_debtors()");
+	ll_refuse_bound(fcinfo, "repay_debtors()");
 	call.limit = ll_arg_batch_limit(ll_arg(fcinfo, 0, "batch_limit"));
 	call.subject = PG_ARGISNULL(1) ? CStringGetTextDatum("") : PointerGetDatum(PG_GETARG_TEXT_PP(1));
 	call.route = PG_ARGISNULL(2) ? CStringGetTextDatum("") : PointerGetDatum(PG_GETARG_TEXT_PP(2));

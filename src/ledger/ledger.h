@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "pair.h"
+#include "store/binding.h"
 
 /* What a call returns about a reservation (J1).  0, -1 and LL_NO_TIME: NULL. */
 typedef struct LLReceipt

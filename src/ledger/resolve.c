@@ -46,10 +46,19 @@ fence(Datum subject, Datum id, Datum digest)
 	return row;
 }
 
-/* ll_resolve_reservation returns the receipt, or fences the id. */
+/*
+ * ll_resolve_reservation returns the receipt, or fences the id.  Of a subject
+ * that the login may not name nothing is known, and nothing is fenced (I1): the
+ * answer is no promise.
+ */
 void
 ll_resolve_reservation(Datum subject, Datum id, Datum digest, LLReceipt *receipt)
 {
+	if (ll_binding_is_nobody(subject))
+	{
+		ll_receipt_answer(receipt, ll_say(LL_UNKNOWN, LL_DIM_RESERVATION), ll_clock_now());
+		return;
+	}
 	for (;;)
 	{
 		LLReservationRow row = {0};

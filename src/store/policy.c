@@ -18,6 +18,7 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "binding.h"
 #include "catalog/pg_type.h"
 #include "columns.h"
 #include "common/hashfn.h"
@@ -606,16 +607,20 @@ load_pair(Datum subject, Datum route)
 /*
  * ll_policy_reigns tells which generations rule a pair whose head is under
  * `head_generation` (0: it has no head), from that one to the present one.  A
- * pair without a head is under no policy if the last one is retired.
+ * pair without a head is under no policy if the last one is retired.  Nobody is
+ * under none, not even under a wildcard (I1).
  */
 LLReigns
 ll_policy_reigns(Datum subject, Datum route, int64 head_generation)
 {
 	PairKey		key = pair_key(subject, route);
-	PairEntry  *entry = hash_search(cache.pairs, &key, HASH_FIND, NULL);
+	PairEntry  *entry;
 	LLReigns	reigns = {0};
 	int			first;
 
+	if (ll_binding_is_nobody(subject))
+		return reigns;
+	entry = hash_search(cache.pairs, &key, HASH_FIND, NULL);
 	if (entry == NULL)
 		entry = load_pair(subject, route);
 	reigns.shadow = entry->shadow;

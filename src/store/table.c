@@ -48,6 +48,7 @@ static const struct
 	[LL_TABLE_GRANT] = {"capacity_grant", LL_GRANT_NATTS},
 	[LL_TABLE_FROZEN_ROUTE] = {"frozen_route", LL_FROZEN_ROUTE_NATTS},
 	[LL_TABLE_SHADOW] = {"shadow_budget", LL_SHADOW_NATTS},
+	[LL_TABLE_BINDING] = {"subject_binding", LL_BINDING_NATTS},
 };
 
 static const struct
@@ -71,6 +72,7 @@ static const struct
 	[LL_INDEX_GRANT] = {LL_TABLE_GRANT, "capacity_grant_pkey"},
 	[LL_INDEX_FROZEN_ROUTE] = {LL_TABLE_FROZEN_ROUTE, "frozen_route_pkey"},
 	[LL_INDEX_SHADOW] = {LL_TABLE_SHADOW, "shadow_budget_pkey"},
+	[LL_INDEX_BINDING] = {LL_TABLE_BINDING, "subject_binding_pkey"},
 };
 
 /* One table, as this backend knows it; the relation is open during a call. */
@@ -316,6 +318,7 @@ ll_table(LLTableId table)
 	{
 		/* What operators set is only read here, so that they block no call (F3). */
 		LOCKMODE	mode = table == LL_TABLE_POLICY || table == LL_TABLE_FROZEN_ROUTE ||
+			table == LL_TABLE_BINDING ||
 			RecoveryInProgress()
 			? AccessShareLock : RowExclusiveLock;
 
@@ -414,6 +417,13 @@ ll_key_text_to(ScanKey key, AttrNumber column, Datum value)
 {
 	ScanKeyEntryInitialize(key, 0, column, BTLessEqualStrategyNumber, InvalidOid,
 						   C_COLLATION_OID, F_TEXT_LE, value);
+}
+
+void
+ll_key_oid(ScanKey key, AttrNumber column, Oid value)
+{
+	ScanKeyEntryInitialize(key, 0, column, BTEqualStrategyNumber, InvalidOid,
+						   InvalidOid, F_OIDEQ, ObjectIdGetDatum(value));
 }
 
 void

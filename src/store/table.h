@@ -31,9 +31,10 @@ typedef enum LLTableId
 	LL_TABLE_EXTENSION,
 	LL_TABLE_GRANT,
 	LL_TABLE_FROZEN_ROUTE,
-	LL_TABLE_SHADOW
+	LL_TABLE_SHADOW,
+	LL_TABLE_BINDING
 } LLTableId;
-#define LL_TABLE_COUNT	(LL_TABLE_SHADOW + 1)
+#define LL_TABLE_COUNT	(LL_TABLE_BINDING + 1)
 
 typedef enum LLIndexId
 {
@@ -52,9 +53,10 @@ typedef enum LLIndexId
 	LL_INDEX_EXTENSION,			/* subject, reservation_id, extension_id */
 	LL_INDEX_GRANT,				/* subject, route, grant_id */
 	LL_INDEX_FROZEN_ROUTE,		/* route */
-	LL_INDEX_SHADOW				/* subject, route, generation */
+	LL_INDEX_SHADOW,			/* subject, route, generation */
+	LL_INDEX_BINDING			/* role, subject */
 } LLIndexId;
-#define LL_INDEX_COUNT	(LL_INDEX_SHADOW + 1)
+#define LL_INDEX_COUNT	(LL_INDEX_BINDING + 1)
 
 /* What became of an attempt to lock a row. */
 typedef enum LLLock
@@ -84,6 +86,7 @@ extern void ll_scan_end(LLScan *scan);
 extern void ll_key_text(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_text_from(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_text_to(ScanKey key, AttrNumber column, Datum value);
+extern void ll_key_oid(ScanKey key, AttrNumber column, Oid value);
 extern void ll_key_int8(ScanKey key, AttrNumber column, int64 value);
 extern void ll_key_time(ScanKey key, AttrNumber column, StrategyNumber strategy, int64 value);
 

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(606);
+SELECT plan(646);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -53,6 +53,9 @@ INSERT INTO contract VALUES
     'debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
   ('freeze', 'subject text, route text, reason text', 'outcome text, dimension text, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
   ('unfreeze', 'subject text, route text, reason text', 'outcome text, dimension text, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('bind_subject', 'role_name name, subject text', 'already_bound boolean, bound_subjects bigint', false, 'v'),
+  ('unbind_subject', 'role_name name, subject text', 'already_unbound boolean, bound_subjects bigint', false, 'v'),
+  ('free_role', 'role_name name', 'already_free boolean', false, 'v'),
   ('claim_expiring', 'batch_limit integer', 'claimed bigint', false, 'v'),
   ('finish_expiring', 'batch_limit integer', 'expired bigint, expired_units bigint', false, 'v'),
   ('expire_reservations', 'batch_limit integer DEFAULT 1000', 'claimed bigint, expired bigint, expired_units bigint', false, 'v'),
@@ -115,7 +118,7 @@ SELECT is_empty($$SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute 
                   WHERE c.relnamespace = 'limitledger'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND a.attcollation NOT IN (0, '"C"'::regcollation)
                   AND a.attname IN ('subject', 'route', 'reservation_id', 'operation_id')$$, 'keys are compared byte for byte (A1)');
 
-CREATE ROLE limitledger_test_plain;
+CREATE ROLE limitledger_test_plain LOGIN;
 GRANT USAGE ON SCHEMA helpers TO limitledger_test_plain;
 SET LOCAL ROLE limitledger_test_plain;
 SELECT throws_ok($$SELECT * FROM limitledger.reserve_capacity('t', 'chat', 'r', 1, sha256('r'))$$, '42501', NULL, 'a plain role may not reserve');
@@ -161,6 +164,8 @@ INSERT INTO good VALUES
   ('grant_capacity', 4, 'units', '1', 'units'), ('grant_capacity', 5, 'reason', '''because''', 'reason'),
   ('freeze', 1, 'subject', '''t''', 'subject'), ('freeze', 2, 'route', '''chat''', 'id'), ('freeze', 3, 'reason', '''because''', 'reason'),
   ('unfreeze', 1, 'subject', '''t''', 'subject'), ('unfreeze', 2, 'route', '''chat''', 'id'), ('unfreeze', 3, 'reason', '''because''', 'reason'),
+  ('bind_subject', 1, 'role_name', '''limitledger_test_plain''', 'role'), ('bind_subject', 2, 'subject', '''t''', 'subject'),
+  ('unbind_subject', 1, 'role_name', '''limitledger_test_plain''', 'role'), ('unbind_subject', 2, 'subject', '''t''', 'subject'), ('free_role', 1, 'role_name', '''limitledger_test_plain''', 'role'),
   ('claim_expiring', 1, 'batch_limit', '10', 'limit'), ('finish_expiring', 1, 'batch_limit', '10', 'limit'), ('expire_reservations', 1, 'batch_limit', '10', 'limit'),
   ('expire_executions', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 2, 'after_subject', '''''', ''), ('repay_debtors', 3, 'after_route', '''''', '');
 CREATE TEMP TABLE bad (kind text, value text, code text, what text) ON COMMIT DROP;
@@ -172,6 +177,7 @@ INSERT INTO bad VALUES
   ('actual', 'NULL', 'LL101', 'NULL'), ('actual', '-1', 'LL103', 'negative'), ('actual', '-9223372036854775808', 'LL103', 'the most negative'),
   ('digest', 'NULL', 'LL101', 'NULL'),
   ('source', '''''', 'LL106', 'empty'), ('source', '''nobody''', 'LL106', 'nobody'),
+  ('role', 'NULL', 'LL101', 'NULL'), ('role', '''limitledger_test_missing''', 'LL106', 'missing'), ('role', '''public''', 'LL106', 'PUBLIC'),
   ('reason', 'NULL', 'LL101', 'NULL'), ('reason', '''''', 'LL106', 'empty'),
   ('limit', 'NULL', 'LL101', 'NULL'), ('limit', '0', 'LL106', 'zero'), ('limit', '-1', 'LL106', 'negative');
 INSERT INTO bad SELECT kind, value, 'LL104', what FROM unnest(ARRAY['digest', 'optional digest']) kind,

@@ -12,7 +12,7 @@
 -- its owner's rights; or the plain role reaches a table but through a call.
 
 CREATE ROLE limitledger_test_caller;
-CREATE ROLE limitledger_test_other;
+CREATE ROLE limitledger_test_other LOGIN;
 CREATE SCHEMA shadow;
 
 -- allow grants all that can be granted, and the right to make things.
@@ -166,6 +166,13 @@ SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e',
   ('10:00:32', $$bundle_privileges('limitledger_test_other', 'gateway')$$, NULL),
   ('10:00:32', $$revoke_bundle('limitledger_test_other', 'gateway')$$, NULL),
   ('10:00:32', $$grant_bundle('limitledger_test_other', 'owner')$$, 'LL106 bundle is not known'),
+  ('10:00:32', $$bind_subject('limitledger_test_other', 't')$$, NULL),
+  ('10:00:32', $$bind_subject('limitledger_test_other', 'u')$$, NULL),
+  ('10:00:32', $$bind_subject('limitledger_test_other', '*')$$, 'LL102 subject must have 1 to 256 bytes, and not be "*"'),
+  ('10:00:32', $$bind_subject('limitledger_test_missing', 't')$$, 'LL106 role_name is not a role'),
+  ('10:00:32', $$unbind_subject('limitledger_test_other', 't')$$, NULL),
+  ('10:00:32', $$subject_bindings$$, NULL),
+  ('10:00:32', $$free_role('limitledger_test_other')$$, NULL),
   ('10:00:32', $$ledger_clock()$$, NULL),
   ('10:00:32', $$transitions()$$, NULL),
   ('10:00:32', $$outcomes()$$, NULL),

@@ -155,6 +155,31 @@ extern void ll_claim_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_finish_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_expire_executions(int32 limit, LLExpiry *expiry);
 
+/* claim.c */
+typedef struct LLClaim
+{
+	Datum		subject;
+	Datum		id;
+	Datum		route;
+	Datum		operation;
+	LLUnits		reserved_units;
+	LLUnits		progress_units;
+	LLUnits		hard_limit;
+	TimestampTz unknown_at;
+	TimestampTz claimed_until;
+} LLClaim;
+
+typedef struct LLClaims
+{
+	Datum		reconciler;		/* text: who claims */
+	int64		lease;			/* microseconds */
+	int32		limit;
+	LLClaim    *claim;			/* room for `limit` of them */
+	int			count;
+} LLClaims;
+
+extern void ll_claim_unknown_usage(LLClaims *claims);
+
 /* budget.c */
 typedef struct LLBudgetAnswer
 {

@@ -23,7 +23,7 @@ WITH said (bundles, names) AS (VALUES
     http_headers, rate_limit, rate_limit_policy, retry_after, problem_details, structured_string}'),
   -- runs what was admitted, and says what it used
   ('{executor}', '{start_reservation, start_reservation_batch, report_progress, report_usage_unknown,
-    record_usage, record_usage_batch}'),
+    record_usage, record_usage_batch, claim_unknown_usage}'),
   -- sets the rules, stops and opens pairs, sweeps
   ('{operator}', '{publish_policy, activate_policy, drain_policy, retire_policy, rollback_policy, policy_diff,
     freeze, unfreeze, freeze_route, unfreeze_route, grant_capacity, import_usage, import_usage_batch, repay_debt,
@@ -31,7 +31,8 @@ WITH said (bundles, names) AS (VALUES
   -- reads everything and proves it
   ('{auditor}', '{verify_conservation, bundle_privileges,
     policies, budgets, reservations, unreserved_usage, capacity_grants, operator_actions,
-    open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt}'),
+    open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt,
+    ledger_totals, unknown_usage_convergence, decision_counters, count_decisions}'),
 
   ('{gateway,executor}', '{extend_reservation, request_digest, canonical_json}'),
   -- the operator as the last resort for a usage that is unknown (D10)

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "pair.h"
+#include "store/counters.h"
 
 /* What a call returns about a reservation (J1).  0, -1 and LL_NO_TIME: NULL. */
 typedef struct LLReceipt
@@ -38,6 +39,9 @@ typedef struct LLReceipt
 extern void ll_run(Oid function, void (*script) (void *arg), void *arg);
 extern TimestampTz ll_now(void);
 extern void ll_confirm(const LLReceipt *receipts, int count);
+extern void ll_count(LLCall call, const LLVerdict *verdict);
+extern void ll_count_receipts(LLCall call, const LLReceipt *receipts, int count);
+extern bool ll_counts(LLCounts *counts);
 
 /* receipt.c */
 extern void ll_receipt_answer(LLReceipt *receipt, LLVerdict verdict, TimestampTz at);

@@ -119,7 +119,11 @@ note(const LLReservationRow *row, LLClaim *claim)
 	claim->claimed_until = row->state.claimed_until;
 }
 
-/* ll_claim_unknown_usage claims up to `limit` items, the oldest first. */
+/*
+ * ll_claim_unknown_usage claims up to `limit` items, the oldest first.  It reads
+ * every subject: a login that is bound to some of them must pass the others by
+ * in find_lapsed() and advance(), before a row is locked (I1).
+ */
 void
 ll_claim_unknown_usage(LLClaims *claims)
 {

@@ -64,6 +64,9 @@ CREATE TABLE head_budget (
 CREATE INDEX head_budget_debt ON head_budget (subject, route)
   WHERE overdraft_issued > overdraft_repaid OR older_debt > 0;
 
+-- For whoever watches: pairs that are frozen.
+CREATE INDEX head_budget_frozen ON head_budget (frozen_at) WHERE frozen_at IS NOT NULL;
+
 CREATE TABLE closed_budget (
   subject               text        COLLATE "C" NOT NULL,
   route                 text        COLLATE "C" NOT NULL,

@@ -26,6 +26,8 @@ CREATE TABLE reservation (
   progress_units    bigint      NOT NULL DEFAULT 0,       -- used so far, as reported (D10)
   shadow_generation bigint,                               -- whose shadow budget took asked_units, too (B7),
   shadow_line       bigint,                               -- and in which window's quota
+  claimed_by        text        COLLATE "C",              -- the reconciler that asks about it,
+  claimed_until     timestamptz,                          -- and until when nobody else does (D10)
 
   PRIMARY KEY (subject, reservation_id),
 
@@ -41,6 +43,8 @@ CREATE TABLE reservation (
   CONSTRAINT excess_has_budget CHECK (
     excess_units >= 0 AND (excess_units > 0) = (excess_generation IS NOT NULL)
     AND (excess_units > 0) = (excess_epoch IS NOT NULL)),
+  CONSTRAINT claim_of_unknown CHECK (
+    (claimed_by IS NULL) = (claimed_until IS NULL) AND (claimed_by IS NULL OR unknown_at IS NOT NULL)),
   CONSTRAINT budget_or_fence CHECK (
     CASE WHEN route IS NULL
       THEN generation IS NULL AND epoch IS NULL AND asked_units IS NULL
@@ -55,6 +59,15 @@ CREATE INDEX reservation_reserved ON reservation (expires_at) WHERE state = 'RES
 CREATE INDEX reservation_expiring ON reservation (expires_at) WHERE state = 'EXPIRING';
 CREATE INDEX reservation_started  ON reservation (expires_at) WHERE state = 'STARTED';
 CREATE INDEX reservation_unknown  ON reservation (unknown_at) WHERE state = 'USAGE_UNKNOWN';
+
+-- For reconcilers (D10).  Items that nobody has claimed are one end of it, oldest first;
+-- at the other end are the claimed ones, by the end of their lease: those that lapsed
+-- come before those that run, so a claim never walks over what others work on.
+CREATE INDEX reservation_claimable ON reservation (claimed_until, unknown_at) WHERE state = 'USAGE_UNKNOWN';
+
+-- Whatever was unknown once, by route: what still is (no ended_at) from the oldest, and
+-- what has converged by when it did.
+CREATE INDEX reservation_converged ON reservation (route, ended_at, unknown_at) WHERE unknown_at IS NOT NULL;
 
 -- And within one pair, for the reserve that finds it full (D14).
 CREATE INDEX reservation_pair_due ON reservation (subject, route, expires_at)

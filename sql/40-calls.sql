@@ -197,6 +197,18 @@ CREATE FUNCTION expire_executions(batch_limit integer, OUT unknown bigint)
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'limitledger_expire_executions';
 
+-- Unknown usage for reconcilers: claimed between two transactions, so by a lease (D10).
+CREATE FUNCTION claim_unknown_usage(
+  batch_limit integer DEFAULT 100, lease interval DEFAULT '5 minutes', reconciler text DEFAULT NULL,
+  OUT subject text, OUT reservation_id text, OUT route text, OUT operation_id text,
+  OUT reserved_units bigint,
+  OUT progress_units bigint,         -- used so far, as reported: it used no less
+  OUT hard_limit bigint,             -- units that the execution was allowed
+  OUT unknown_at timestamptz,
+  OUT claimed_until timestamptz      -- from then on somebody else may claim it
+) RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'limitledger_claim_unknown_usage';
+
 -- Pairs that owe, in key order after (after_subject, after_route).
 CREATE FUNCTION repay_debtors(
   batch_limit integer, after_subject text, after_route text,

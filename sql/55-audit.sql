@@ -59,7 +59,8 @@ SELECT r.subject, r.reservation_id, r.route, r.generation, r.epoch, r.state,
        'sha256:' || encode(r.request_digest, 'hex') AS request_digest,
        r.asked_units, r.reserved_at, r.started_at, r.unknown_at, r.ended_at,
        r.excess_units, r.excess_generation, r.excess_epoch,
-       'sha256:' || encode(r.receipt_digest, 'hex') AS receipt_digest, r.receipt_source
+       'sha256:' || encode(r.receipt_digest, 'hex') AS receipt_digest, r.receipt_source,
+       r.claimed_by, r.claimed_until
 FROM reservation r;
 
 -- Usage that was never reserved, and units that operators granted.

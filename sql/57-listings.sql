@@ -16,7 +16,8 @@ ORDER BY r.reserved_at DESC, r.subject, r.reservation_id;
 
 CREATE VIEW unknown_usage AS
 SELECT r.subject, r.route, r.reservation_id, r.operation_id, r.reserved_units,
-       r.progress_units, r.generation, r.epoch, r.started_at, r.unknown_at, c.now - r.unknown_at AS age
+       r.progress_units, r.generation, r.epoch, r.started_at, r.unknown_at, c.now - r.unknown_at AS age,
+       r.claimed_by, r.claimed_until
 FROM ledger_clock() AS c (now), reservation r
 WHERE r.state = 'USAGE_UNKNOWN'
 ORDER BY r.unknown_at DESC, r.subject, r.reservation_id;

@@ -17,6 +17,7 @@ AS $$
     'reservedUnits', r.reserved_units::text,
     'progressUnits', CASE WHEN r.progress_units > 0 THEN r.progress_units::text END,
     'actualUnits', r.actual_units::text,
+    'receiptSource', r.receipt_source,
     'operationId', r.operation_id,
     'expiresAt', to_char(r.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
     'state', coalesce(r.state, g.state)))

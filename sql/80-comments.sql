@@ -37,7 +37,7 @@ Parallel arrays of one length, 0 to 100000 elements. Errors, for the whole batch
 COMMENT ON FUNCTION settle_usage IS
 $$Spends what an operation really used and gives the difference back, once (D6, D7, D8).
 
-actual: units, 0 or more; NULL is an error, never zero. receipt_digest: of the executor's own receipt, kept and compared. source: executor, reconciler or operator, who vouches for the figure.
+actual: units, 0 or more; NULL is an error, never zero. receipt_digest: of the executor's own receipt, kept and compared. source: executor, reconciler or operator, who vouches for the figure; an operator's is kept with its role in operator_actions.
 
 The same operation, actual and receipt_digest again get the same receipt; others are a CONFLICT that shows what is stored. Less than the reported progress is REFUSED progress from the operator, and taken from the others. Above the reservation the excess takes what is available, and the rest is debt (SETTLED_WITH_DEBT), which stops admission. Debt above maximumOverdraft, or an actual above hardExecutionLimit, freezes the pair; it is booked all the same.
 
@@ -62,6 +62,13 @@ COMMENT ON FUNCTION report_usage_unknown IS
 $$Says that nobody knows what an execution used: STARTED becomes USAGE_UNKNOWN, and its units stay reserved (D10).
 
 Only settle_usage with the bound operation ends it. operation_id must be the bound one, else CONFLICT. Past the execution deadline maintain() says the same. Errors: LL101, LL102; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION claim_unknown_usage IS
+$$Claims unknown usage for a reconciler, the oldest first, each item for one reconciler at a time; waits for nobody (D10).
+
+batch_limit: 1 to 100000 items. lease: 1 second to 1 day, without months; when it ends, an item that is still unknown may be claimed again, so a crashed reconciler loses nothing. reconciler: 1 to 256 bytes, shown as claimed_by; NULL: the caller's role. No row means that there is nothing to claim.
+
+No balance moves, and the claim gates nothing: ask the provider, then settle_usage with the operation and the source reconciler. A receipt of the executor that comes first settles as always, and the reconciler's is then a replay or a CONFLICT that shows it. Errors: LL101, LL102, LL106; 25006 in a read-only transaction.$$;
 
 COMMENT ON FUNCTION report_progress IS
 $$Records what an execution has used so far: the figure never falls, and no balance moves (D10).
@@ -213,4 +220,4 @@ COMMENT ON VIEW capacity_grants IS
 'Units that operators granted to a pair, when and why: asked for and granted (E3).';
 
 COMMENT ON VIEW operator_actions IS
-'What operators did to a pair, when and why (D8).';
+'What operators did, when and why: to a pair or a policy, and figures that they attested (D8, D10).';

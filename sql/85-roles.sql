@@ -23,7 +23,7 @@ WITH said (bundles, names) AS (VALUES
     http_headers, rate_limit, rate_limit_policy, retry_after, problem_details, structured_string}'),
   -- runs what was admitted, and says what it used
   ('{executor}', '{start_reservation, start_reservation_batch, report_progress, report_usage_unknown,
-    record_usage, record_usage_batch}'),
+    record_usage, record_usage_batch, claim_unknown_usage}'),
   -- sets the rules, stops and opens pairs, sweeps
   ('{operator}', '{publish_policy, activate_policy, shadow_policy, canary_policy, drain_policy, retire_policy, rollback_policy, policy_diff,
     bind_subject, unbind_subject, free_role,
@@ -32,7 +32,8 @@ WITH said (bundles, names) AS (VALUES
   -- reads everything and proves it
   ('{auditor}', '{verify_conservation, bundle_privileges,
     policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions, subject_bindings,
-    open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt}'),
+    open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt,
+    ledger_totals, unknown_usage_convergence, decision_counters, count_decisions}'),
 
   ('{gateway,executor}', '{extend_reservation, request_digest, canonical_json}'),
   -- the operator as the last resort for a usage that is unknown (D10)

@@ -7,6 +7,7 @@
 #include "fmgr.h"
 #include "store/binding.h"
 #include "store/clock.h"
+#include "store/counters.h"
 #include "store/durability.h"
 #include "store/policy.h"
 #include "store/table.h"
@@ -21,6 +22,7 @@ _PG_init(void)
 {
 	ll_clock_init();
 	ll_durability_init();
+	ll_counters_init();
 	ll_store_init();
 	ll_policy_init();
 	ll_binding_init();

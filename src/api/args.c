@@ -17,6 +17,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 
 #define LL_TEXT_BYTES	256
 #define LL_REASON_BYTES	256
@@ -243,6 +244,31 @@ ll_arg_batch_limit(LLArg arg)
 				 errdetail("It is %d.", limit),
 				 errhint("Call again until nothing is left; each call is one bounded piece of work.")));
 	return limit;
+}
+
+/* beyond any lease, and far from an overflow */
+#define LL_LEASE_FAR_DAYS	10000
+#define LL_LEASE_FAR		(LL_LEASE_FAR_DAYS * USECS_PER_DAY / 2)
+
+/* ll_arg_lease takes how long a claim holds, in microseconds: 1 second to 1 day (D10). */
+int64
+ll_arg_lease(LLArg arg)
+{
+	const Interval *lease;
+	int64		length;
+
+	not_null(arg);
+	lease = DatumGetIntervalP(arg.value);
+	/* a month has no length of its own */
+	length = lease->month != 0 || lease->time < -LL_LEASE_FAR || lease->time > LL_LEASE_FAR ? -1
+		: Min(Max(lease->day, -LL_LEASE_FAR_DAYS), LL_LEASE_FAR_DAYS) * USECS_PER_DAY + lease->time;
+	if (length < USECS_PER_SEC || length > USECS_PER_DAY)
+		ereport(ERROR,
+				(errcode(LL_ERRCODE_OTHER_ARGUMENT),
+				 errmsg("%s must be between 1 second and 1 day", where(arg)),
+				 errdetail("A lease is how long a crashed reconciler's items wait for another one."),
+				 errhint("Leave it out for 5 minutes; take longer ones for slow providers.")));
+	return length;
 }
 
 /* ---- batches ------------------------------------------------------------ */

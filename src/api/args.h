@@ -50,5 +50,6 @@ extern Datum ll_arg_optional_digest(LLArg arg);
 extern TimestampTz ll_arg_optional_time(LLArg arg);
 extern bool ll_arg_flag(LLArg arg);
 extern int32 ll_arg_batch_limit(LLArg arg);
+extern int64 ll_arg_lease(LLArg arg);
 
 #endif							/* LL_API_ARGS_H */

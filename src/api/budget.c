@@ -136,6 +136,7 @@ limitledger_repay_debt(PG_FUNCTION_ARGS)
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.route = ll_arg_text(ll_arg(fcinfo, 1, "route"));
 	ll_run(fcinfo->flinfo->fn_oid, run_repay_debt, &call);
+	ll_count(LL_CALL_REPAY, &call.answer.verdict);
 	answer_outcome(&call.answer, values, nulls, 7);
 	if (call.answer.found)
 	{
@@ -166,7 +167,7 @@ run_unfreeze(void *arg)
 
 /* what freeze and unfreeze take and answer alike */
 static Datum
-answer_freezing(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
+answer_freezing(FunctionCallInfo fcinfo, const char *name, LLCall which, void (*script) (void *arg))
 {
 	Call		call = {0};
 	const LLPairWork *work = &call.answer.work;
@@ -178,6 +179,7 @@ answer_freezing(FunctionCallInfo fcinfo, const char *name, void (*script) (void 
 	call.route = ll_arg_text(ll_arg(fcinfo, 1, "route"));
 	call.reason = ll_arg_reason(ll_arg(fcinfo, 2, "reason"));
 	ll_run(fcinfo->flinfo->fn_oid, script, &call);
+	ll_count(which, &call.answer.verdict);
 	answer_outcome(&call.answer, values, nulls, 6);
 	if (call.answer.found)
 	{
@@ -193,14 +195,14 @@ answer_freezing(FunctionCallInfo fcinfo, const char *name, void (*script) (void 
 Datum
 limitledger_freeze(PG_FUNCTION_ARGS)
 {
-	return answer_freezing(fcinfo, "freeze()", run_freeze);
+	return answer_freezing(fcinfo, "freeze()", LL_CALL_FREEZE, run_freeze);
 }
 
 /* limitledger_unfreeze opens a frozen pair, for a recorded reason (D8). */
 Datum
 limitledger_unfreeze(PG_FUNCTION_ARGS)
 {
-	return answer_freezing(fcinfo, "unfreeze()", run_unfreeze);
+	return answer_freezing(fcinfo, "unfreeze()", LL_CALL_UNFREEZE, run_unfreeze);
 }
 
 static void
@@ -228,6 +230,7 @@ limitledger_grant_capacity(PG_FUNCTION_ARGS)
 	call.units = ll_arg_units(ll_arg(fcinfo, 3, "units"), 1);
 	call.reason = ll_arg_reason(ll_arg(fcinfo, 4, "reason"));
 	ll_run(fcinfo->flinfo->fn_oid, run_grant, &call);
+	ll_count(LL_CALL_GRANT, &call.answer.verdict);
 	answer_outcome(&call.answer, values, nulls, 8);
 	if (call.answer.found)
 	{

@@ -61,6 +61,21 @@ run_writer(FunctionCallInfo fcinfo, void (*script) (void *arg), Call *call)
 	ll_confirm(call->receipts, call->count);
 }
 
+/* answer_one and answer_many hand the receipts out, and count them. */
+static Datum
+answer_one(LLCall which, const Call *call)
+{
+	ll_count(which, &call->receipts->verdict);
+	return ll_answer_receipt(call->receipts);
+}
+
+static Datum
+answer_many(FunctionCallInfo fcinfo, LLCall which, const Call *call)
+{
+	ll_count_receipts(which, call->receipts, call->count);
+	return ll_answer_receipts(fcinfo, call->receipts, call->count);
+}
+
 /* ---- reserve ------------------------------------------------------------ */
 
 /* The arguments of a reserve, in the order of its SQL declaration. */
@@ -119,7 +134,7 @@ limitledger_reserve_capacity(PG_FUNCTION_ARGS)
 		arg[i] = ll_arg(fcinfo, i, reserve_names[i]);
 	check_reserve(&element, arg);
 	run_writer(fcinfo, run_reserve, &call);
-	return ll_answer_receipt(call.receipts);
+	return answer_one(LL_CALL_RESERVE, &call);
 }
 
 /* limitledger_reserve_capacity_batch admits many; each pair is locked once (J2). */
@@ -149,7 +164,7 @@ limitledger_reserve_capacity_batch(PG_FUNCTION_ARGS)
 	call = call_of(elements, count);
 	call.require_all = ll_arg_flag(ll_arg(fcinfo, RESERVE_ARGS, "require_all"));
 	run_writer(fcinfo, run_reserve, &call);
-	return ll_answer_receipts(fcinfo, call.receipts, count);
+	return answer_many(fcinfo, LL_CALL_RESERVE, &call);
 }
 
 /* ---- start -------------------------------------------------------------- */
@@ -174,7 +189,7 @@ limitledger_start_reservation(PG_FUNCTION_ARGS)
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	element.operation = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
 	run_writer(fcinfo, run_start, &call);
-	return ll_answer_receipt(call.receipts);
+	return answer_one(LL_CALL_START, &call);
 }
 
 Datum
@@ -195,7 +210,7 @@ limitledger_start_reservation_batch(PG_FUNCTION_ARGS)
 		elements[i].operation = ll_arg_text(ll_array_arg(&operations, i));
 	}
 	run_writer(fcinfo, run_start, &call);
-	return ll_answer_receipts(fcinfo, call.receipts, count);
+	return answer_many(fcinfo, LL_CALL_START, &call);
 }
 
 /* ---- settle and release ------------------------------------------------- */
@@ -261,7 +276,7 @@ limitledger_settle_usage(PG_FUNCTION_ARGS)
 				 errmsg("reservation_id names a reservation that was not started"),
 				 errdetail("Its state is %s; nothing was booked.", call.receipts->state),
 				 errhint("Call start_reservation first, and run only what it accepts.")));
-	return ll_answer_receipt(call.receipts);
+	return answer_one(LL_CALL_SETTLE, &call);
 }
 
 Datum
@@ -284,7 +299,7 @@ limitledger_settle_usage_batch(PG_FUNCTION_ARGS)
 					 ll_array_arg(&operations, i), ll_array_arg(&actuals, i),
 					 ll_array_arg(&digests, i), ll_array_arg(&sources, i));
 	run_writer(fcinfo, run_settle, &call);
-	return ll_answer_receipts(fcinfo, call.receipts, count);
+	return answer_many(fcinfo, LL_CALL_SETTLE, &call);
 }
 
 /* limitledger_release_reservation: RESERVED -> RELEASED, units back (D9). */
@@ -299,7 +314,7 @@ limitledger_release_reservation(PG_FUNCTION_ARGS)
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	run_writer(fcinfo, run_settle, &call);
-	return ll_answer_receipt(call.receipts);
+	return answer_one(LL_CALL_RELEASE, &call);
 }
 
 Datum
@@ -319,7 +334,7 @@ limitledger_release_reservation_batch(PG_FUNCTION_ARGS)
 		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
 	}
 	run_writer(fcinfo, run_settle, &call);
-	return ll_answer_receipts(fcinfo, call.receipts, count);
+	return answer_many(fcinfo, LL_CALL_RELEASE, &call);
 }
 
 /* ---- unknown, get, resolve ---------------------------------------------- */
@@ -359,10 +374,10 @@ limitledger_report_usage_unknown(PG_FUNCTION_ARGS)
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
 	run_writer(fcinfo, run_unknown, &call);
-	return ll_answer_receipt(call.receipts);
+	return answer_one(LL_CALL_REPORT_UNKNOWN, &call);
 }
 
-/* limitledger_get_reservation answers by id; it writes nothing (D11). */
+/* limitledger_get_reservation answers by id; it decides nothing, so it is not counted (D11). */
 Datum
 limitledger_get_reservation(PG_FUNCTION_ARGS)
 {
@@ -385,7 +400,7 @@ limitledger_resolve_reservation(PG_FUNCTION_ARGS)
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_digest(ll_arg(fcinfo, 2, "digest"));
 	run_writer(fcinfo, run_resolve, &call);
-	return ll_answer_receipt(call.receipts);
+	return answer_one(LL_CALL_RESOLVE, &call);
 }
 
 /* ---- long work ---------------------------------------------------------- */
@@ -418,7 +433,7 @@ limitledger_report_progress(PG_FUNCTION_ARGS)
 	call.other = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
 	call.units = ll_arg_units(ll_arg(fcinfo, 3, "units"), 0);
 	run_writer(fcinfo, run_progress, &call);
-	return ll_answer_receipt(call.receipts);
+	return answer_one(LL_CALL_REPORT_PROGRESS, &call);
 }
 
 /*
@@ -443,7 +458,7 @@ limitledger_extend_reservation(PG_FUNCTION_ARGS)
 				 errdetail("There are 0 units and no later deadline."),
 				 errhint("Pass more units, a later deadline, or both.")));
 	run_writer(fcinfo, run_extend, &call);
-	return ll_answer_receipt(call.receipts);
+	return answer_one(LL_CALL_EXTEND, &call);
 }
 
 /* ---- usage that nobody reserved (B2, D12) -------------------------------- */
@@ -474,7 +489,7 @@ check_usage(LLUsageElement *e, LLArg subject, LLArg route, LLArg operation, LLAr
 }
 
 static Datum
-usage(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
+usage(FunctionCallInfo fcinfo, const char *name, LLCall which, void (*script) (void *arg))
 {
 	LLUsageElement element = {0};
 	Call		call = call_of(&element, 1);
@@ -483,11 +498,11 @@ usage(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
 	check_usage(&element, ll_arg(fcinfo, 0, "subject"), ll_arg(fcinfo, 1, "route"),
 				ll_arg(fcinfo, 2, "operation_id"), ll_arg(fcinfo, 3, "units"));
 	run_writer(fcinfo, script, &call);
-	return ll_answer_receipt(call.receipts);
+	return answer_one(which, &call);
 }
 
 static Datum
-usage_batch(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg))
+usage_batch(FunctionCallInfo fcinfo, const char *name, LLCall which, void (*script) (void *arg))
 {
 	LLArray		subjects = ll_array(fcinfo, 0, "subjects", TEXTOID, true);
 	LLArray		routes = ll_array(fcinfo, 1, "routes", TEXTOID, true);
@@ -502,31 +517,31 @@ usage_batch(FunctionCallInfo fcinfo, const char *name, void (*script) (void *arg
 		check_usage(&elements[i], ll_array_arg(&subjects, i), ll_array_arg(&routes, i),
 					ll_array_arg(&operations, i), ll_array_arg(&units, i));
 	run_writer(fcinfo, script, &call);
-	return ll_answer_receipts(fcinfo, call.receipts, count);
+	return answer_many(fcinfo, which, &call);
 }
 
 /* limitledger_record_usage books units, at least 0, that were never reserved (D12). */
 Datum
 limitledger_record_usage(PG_FUNCTION_ARGS)
 {
-	return usage(fcinfo, "record_usage()", run_record);
+	return usage(fcinfo, "record_usage()", LL_CALL_RECORD, run_record);
 }
 
 Datum
 limitledger_record_usage_batch(PG_FUNCTION_ARGS)
 {
-	return usage_batch(fcinfo, "record_usage_batch()", run_record);
+	return usage_batch(fcinfo, "record_usage_batch()", LL_CALL_RECORD, run_record);
 }
 
 /* limitledger_import_usage opens a pair with units, at least 0, spent elsewhere (B2). */
 Datum
 limitledger_import_usage(PG_FUNCTION_ARGS)
 {
-	return usage(fcinfo, "import_usage()", run_import);
+	return usage(fcinfo, "import_usage()", LL_CALL_IMPORT, run_import);
 }
 
 Datum
 limitledger_import_usage_batch(PG_FUNCTION_ARGS)
 {
-	return usage_batch(fcinfo, "import_usage_batch()", run_import);
+	return usage_batch(fcinfo, "import_usage_batch()", LL_CALL_IMPORT, run_import);
 }

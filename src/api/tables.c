@@ -1,6 +1,7 @@
 /*
  * tables.c
- *	  The protocol's tables, printed by the code that obeys them.
+ *	  The protocol's tables, printed by the code that obeys them, and how often
+ *	  each answer was given.
  */
 #include "postgres.h"
 
@@ -9,11 +10,13 @@
 #include "funcapi.h"
 #include "errors.h"
 #include "utils/builtins.h"
+#include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(limitledger_transitions);
 PG_FUNCTION_INFO_V1(limitledger_outcomes);
 PG_FUNCTION_INFO_V1(limitledger_sqlstates);
+PG_FUNCTION_INFO_V1(limitledger_count_decisions);
 
 /* put adds one row of words, some of them missing. */
 static void
@@ -108,5 +111,36 @@ limitledger_sqlstates(PG_FUNCTION_ARGS)
 
 		put(set, words, lengthof(words));
 	}
+	return (Datum) 0;
+}
+
+/* limitledger_count_decisions prints how often each call has given each answer here. */
+Datum
+limitledger_count_decisions(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *set = (ReturnSetInfo *) fcinfo->resultinfo;
+	LLCounts	counts;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (!ll_counts(&counts))
+		return (Datum) 0;
+	for (int call = 0; call < LL_CALL_COUNT; call++)
+		for (int answer = 0; answer < LL_ANSWER_COUNT; answer++)
+		{
+			bool		replayed = answer == LL_ANSWER_REPLAYED;
+			const LLDimensionInfo *info = ll_dimension_info(replayed ? LL_DIM_NONE : answer);
+			Datum		values[6];
+			bool		nulls[6] = {false};
+
+			if (counts.answers[call][answer] == 0)
+				continue;
+			values[0] = CStringGetTextDatum(ll_call_name(call));
+			values[1] = CStringGetTextDatum(ll_outcome_name(info->outcome));
+			values[2] = ll_answer_text(info->name, &nulls[2]);
+			values[3] = BoolGetDatum(replayed);
+			values[4] = Int64GetDatum((int64) counts.answers[call][answer]);
+			values[5] = TimestampTzGetDatum(counts.since);
+			tuplestore_putvalues(set->setResult, set->setDesc, values, nulls);
+		}
 	return (Datum) 0;
 }

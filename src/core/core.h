@@ -144,6 +144,13 @@ extern LLVerdict ll_expire_finish(LLPair *pair, LLBudget *closed,
 extern LLVerdict ll_report_progress(LLReservation *reservation,
 									LLOperation operation, LLUnits units);
 
+/*
+ * ll_claim_unknown leases unknown usage to one reconciler, until `until`; false:
+ * it is not unknown, or another lease runs (D10).  No balance moves, and no
+ * settlement asks who has claimed.
+ */
+extern bool ll_claim_unknown(LLReservation *reservation, LLTime now, LLTime until);
+
 typedef struct LLExtension
 {
 	LLUnits		units;			/* more of them, at least 0 */

@@ -165,6 +165,19 @@ ll_report_progress(LLReservation *reservation, LLOperation operation, LLUnits un
 }
 
 /*
+ * ll_claim_unknown leases unknown usage to one reconciler.  A lease that has
+ * lapsed, because its reconciler crashed or found nothing out, is no claim.
+ */
+bool
+ll_claim_unknown(LLReservation *reservation, LLTime now, LLTime until)
+{
+	if (reservation->state != LL_USAGE_UNKNOWN || reservation->claimed_until > now)
+		return false;
+	reservation->claimed_until = until;
+	return true;
+}
+
+/*
  * ll_settle spends the actual units and gives the difference back, once.  A
  * repeat with the same figures is the same answer, other figures are a
  * conflict.  Excess is borne by the head, and may freeze the pair (D6-D8).

@@ -110,6 +110,7 @@ typedef struct LLReservation
 	LLUnits		overdraft_units;	/* the part of it that became debt */
 	LLUnits		progress_units; /* used so far, as reported (D10) */
 	LLTime		expires_at;		/* hold, then execution deadline */
+	LLTime		claimed_until;	/* of a reconciler's lease on unknown usage (D10) */
 } LLReservation;
 
 #endif							/* LL_CORE_TYPES_H */

@@ -12,6 +12,7 @@
 
 #include "pair.h"
 #include "store/binding.h"
+#include "store/counters.h"
 
 /* What a call returns about a reservation (J1).  0, -1 and LL_NO_TIME: NULL. */
 typedef struct LLReceipt
@@ -39,6 +40,9 @@ typedef struct LLReceipt
 extern void ll_run(Oid function, void (*script) (void *arg), void *arg);
 extern TimestampTz ll_now(void);
 extern void ll_confirm(const LLReceipt *receipts, int count);
+extern void ll_count(LLCall call, const LLVerdict *verdict);
+extern void ll_count_receipts(LLCall call, const LLReceipt *receipts, int count);
+extern bool ll_counts(LLCounts *counts);
 
 /* receipt.c */
 extern void ll_receipt_answer(LLReceipt *receipt, LLVerdict verdict, TimestampTz at);
@@ -155,6 +159,31 @@ extern bool ll_end_due_holds(LLPairWork *work);
 extern void ll_claim_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_finish_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_expire_executions(int32 limit, LLExpiry *expiry);
+
+/* claim.c */
+typedef struct LLClaim
+{
+	Datum		subject;
+	Datum		id;
+	Datum		route;
+	Datum		operation;
+	LLUnits		reserved_units;
+	LLUnits		progress_units;
+	LLUnits		hard_limit;
+	TimestampTz unknown_at;
+	TimestampTz claimed_until;
+} LLClaim;
+
+typedef struct LLClaims
+{
+	Datum		reconciler;		/* text: who claims */
+	int64		lease;			/* microseconds */
+	int32		limit;
+	LLClaim    *claim;			/* room for `limit` of them */
+	int			count;
+} LLClaims;
+
+extern void ll_claim_unknown_usage(LLClaims *claims);
 
 /* budget.c */
 typedef struct LLBudgetAnswer

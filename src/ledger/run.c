@@ -53,3 +53,31 @@ ll_confirm(const LLReceipt *receipts, int count)
 			return;
 		}
 }
+
+/* ll_count counts one answer, when it is given: it stays so if its transaction rolls back. */
+void
+ll_count(LLCall call, const LLVerdict *verdict)
+{
+	ll_counters_add(call, ll_answer_of(verdict), 1);
+}
+
+/* ll_count_receipts counts those of a batch, a run of equal ones at once. */
+void
+ll_count_receipts(LLCall call, const LLReceipt *receipts, int count)
+{
+	int			from = 0;
+
+	for (int i = 1; i <= count; i++)
+		if (i == count || ll_answer_of(&receipts[i].verdict) != ll_answer_of(&receipts[from].verdict))
+		{
+			ll_counters_add(call, ll_answer_of(&receipts[from].verdict), i - from);
+			from = i;
+		}
+}
+
+/* ll_counts reads what was counted in this database; false: nothing is. */
+bool
+ll_counts(LLCounts *counts)
+{
+	return ll_counters_read(counts);
+}

@@ -13,13 +13,15 @@
  * retry is a replay.  Settle against settle, release or expiry: one locks the
  * row first, the other finds what became of it.  New epoch or generation
  * meanwhile: the closed budget keeps what it spent, what comes back is minted
- * into the head (C5).
+ * into the head (C5).  A figure that an operator attests is recorded with who
+ * did it, in the same transaction (D10).
  */
 #include "postgres.h"
 
 #include "ledger.h"
 #include "store/clock.h"
 #include "errors.h"
+#include "utils/builtins.h"
 
 static int
 by_id(const void *a, const void *b)
@@ -131,6 +133,10 @@ settle(LLSettleElement *e, LLPairWork *work, LLClosed *own)
 		work->breach = e->actual > policy->hard_limit
 			? "an execution used more than its hard limit"
 			: "the debt exceeded the maximum overdraft";
+	if (e->attested)
+		ll_action_insert(work->head.pair.seen_at, "attest_usage", row->subject, row->route,
+						 CStringGetTextDatum(psprintf("%lld units for reservation %s", (long long) e->actual,
+													  TextDatumGetCString(row->id))));
 	row->receipt_digest = e->receipt_digest;
 	row->receipt_source = e->source;
 	if (row->state.excess_units > 0)

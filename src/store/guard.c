@@ -21,6 +21,7 @@
 #include "utils/datum.h"
 #include "utils/inval.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(limitledger_guard_head);
 PG_FUNCTION_INFO_V1(limitledger_guard_closed);
@@ -178,6 +179,16 @@ state_of(Relation relation, Datum value)
 	return state;
 }
 
+/* a claim is new, or ends later than the one before it */
+static bool
+lease_grows(const Movement *m)
+{
+	return !m->is_null[LL_RESERVATION_CLAIMED_UNTIL] &&
+		(m->was_null[LL_RESERVATION_CLAIMED_UNTIL] ||
+		 DatumGetTimestampTz(m->is[LL_RESERVATION_CLAIMED_UNTIL]) >
+		 DatumGetTimestampTz(m->was[LL_RESERVATION_CLAIMED_UNTIL]));
+}
+
 /*
  * limitledger_guard_reservation: identity stays, states move along the
  * transition table only, and what has ended does not change.
@@ -207,6 +218,9 @@ limitledger_guard_reservation(PG_FUNCTION_ARGS)
 		refuse(trigger->tg_relation, "A3", "a deadline does not move earlier");
 	if (!m.was_null[LL_RESERVATION_OPERATION] && !SAME(&m, LL_RESERVATION_OPERATION))
 		refuse(trigger->tg_relation, "D5", "a bound operation does not change");
+	if (!SAME(&m, LL_RESERVATION_CLAIMED_BY, LL_RESERVATION_CLAIMED_UNTIL) &&
+		(was != LL_USAGE_UNKNOWN || is != LL_USAGE_UNKNOWN || !lease_grows(&m)))
+		refuse(trigger->tg_relation, "D10", "only unknown usage is claimed, and no lease is cut short or handed on");
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 

@@ -456,6 +456,8 @@ ll_reservation_read(LLReservationRow *row)
 		? 0 : int8_of(slot, LL_RESERVATION_SHADOW_GENERATION);
 	row->shadow_line = slot->tts_isnull[LL_RESERVATION_SHADOW_LINE]
 		? 0 : int8_of(slot, LL_RESERVATION_SHADOW_LINE);
+	row->claimed_by = varlena_of(slot, LL_RESERVATION_CLAIMED_BY);
+	row->state.claimed_until = time_of(slot, LL_RESERVATION_CLAIMED_UNTIL);
 }
 
 static void
@@ -498,6 +500,9 @@ put_reservation(Datum *values, bool *nulls, const LLReservationRow *row)
 	values[LL_RESERVATION_SHADOW_GENERATION] = Int64GetDatum(row->shadow_generation);
 	nulls[LL_RESERVATION_SHADOW_LINE] = row->shadow_generation == 0;
 	values[LL_RESERVATION_SHADOW_LINE] = Int64GetDatum(row->shadow_line);
+	put_varlena(values, nulls, LL_RESERVATION_CLAIMED_BY, row->claimed_by);
+	nulls[LL_RESERVATION_CLAIMED_UNTIL] = row->claimed_by == 0;
+	values[LL_RESERVATION_CLAIMED_UNTIL] = TimestampTzGetDatum(row->state.claimed_until);
 }
 
 /* ll_reservation_peek reads a reservation without a lock. */
@@ -607,6 +612,22 @@ ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot)
 
 	ll_key_time(&key, 1, BTLessEqualStrategyNumber, until);
 	return ll_scan_begin(index, snapshot, &key, 1);
+}
+
+/*
+ * ll_claimable_begin scans unknown usage that nobody has claimed, the oldest
+ * first; or that whose lease has lapsed, in the order in which it did (D10).
+ */
+LLScan *
+ll_claimable_begin(bool lapsed, TimestampTz now, Snapshot snapshot)
+{
+	ScanKeyData key;
+
+	if (lapsed)
+		ll_key_time(&key, 1, BTLessEqualStrategyNumber, now);
+	else
+		ll_key_null(&key, 1);
+	return ll_scan_begin(LL_INDEX_CLAIMABLE, snapshot, &key, 1);
 }
 
 /* ll_pair_due_begin scans RESERVED and EXPIRING rows of one pair. */

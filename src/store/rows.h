@@ -91,6 +91,7 @@ typedef struct LLReservationRow
 	Datum		receipt_source; /* text, or 0 */
 	int64		shadow_generation;	/* 0: none took its units (B7) */
 	int64		shadow_line;
+	Datum		claimed_by;		/* text, or 0: nobody has claimed it */
 	TupleTableSlot *slot;
 } LLReservationRow;
 
@@ -147,6 +148,7 @@ extern void ll_reservation_read(LLReservationRow *row);
 extern LLScan *ll_ids_begin(Datum subject, Datum first, Datum last, Snapshot snapshot);
 extern bool ll_ids_next(LLScan *scan, Datum *id);
 extern LLScan *ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot);
+extern LLScan *ll_claimable_begin(bool lapsed, TimestampTz now, Snapshot snapshot);
 extern LLScan *ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot);
 
 extern bool ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapshot);

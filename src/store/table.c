@@ -64,6 +64,7 @@ static const struct
 	[LL_INDEX_RESERVED] = {LL_TABLE_RESERVATION, "reservation_reserved"},
 	[LL_INDEX_EXPIRING] = {LL_TABLE_RESERVATION, "reservation_expiring"},
 	[LL_INDEX_STARTED] = {LL_TABLE_RESERVATION, "reservation_started"},
+	[LL_INDEX_CLAIMABLE] = {LL_TABLE_RESERVATION, "reservation_claimable"},
 	[LL_INDEX_PAIR_DUE] = {LL_TABLE_RESERVATION, "reservation_pair_due"},
 	[LL_INDEX_OPERATION] = {LL_TABLE_OPERATION, "operation_pkey"},
 	[LL_INDEX_POLICY] = {LL_TABLE_POLICY, "policy_pkey"},
@@ -431,6 +432,14 @@ ll_key_int8(ScanKey key, AttrNumber column, int64 value)
 {
 	ScanKeyEntryInitialize(key, 0, column, BTEqualStrategyNumber, InvalidOid,
 						   InvalidOid, F_INT8EQ, Int64GetDatum(value));
+}
+
+/* ll_key_null asks for NULL. */
+void
+ll_key_null(ScanKey key, AttrNumber column)
+{
+	ScanKeyEntryInitialize(key, SK_ISNULL | SK_SEARCHNULL, column, InvalidStrategy,
+						   InvalidOid, InvalidOid, InvalidOid, (Datum) 0);
 }
 
 /* ll_key_time compares with =, <= or > an instant. */

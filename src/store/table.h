@@ -46,6 +46,7 @@ typedef enum LLIndexId
 	LL_INDEX_RESERVED,			/* expires_at, of one state each */
 	LL_INDEX_EXPIRING,
 	LL_INDEX_STARTED,
+	LL_INDEX_CLAIMABLE,			/* claimed_until, unknown_at */
 	LL_INDEX_PAIR_DUE,			/* subject, route, expires_at */
 	LL_INDEX_OPERATION,			/* subject, operation_id */
 	LL_INDEX_POLICY,			/* generation */
@@ -88,6 +89,7 @@ extern void ll_key_text_from(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_text_to(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_oid(ScanKey key, AttrNumber column, Oid value);
 extern void ll_key_int8(ScanKey key, AttrNumber column, int64 value);
+extern void ll_key_null(ScanKey key, AttrNumber column);
 extern void ll_key_time(ScanKey key, AttrNumber column, StrategyNumber strategy, int64 value);
 
 /* Locking: the slot then holds the newest version, the only one to decide on (F5). */

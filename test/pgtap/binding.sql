@@ -120,7 +120,7 @@ SELECT f.name, e.*, replace(as_login('limitledger_test_bound', call_about(f, 'fo
   as_login('limitledger_test_free', call_about(f, 'mine', e.route, e.id, e.operation), false) AS own_unbound
 FROM about f, about g, example e WHERE g.name = 'get_reservation' AND f.name NOT IN ('bind_subject', 'unbind_subject');
 
-SELECT plan(48 + 5 * (SELECT count(DISTINCT name)::int FROM told));
+SELECT plan(51 + 5 * (SELECT count(DISTINCT name)::int FROM told));
 
 SELECT is(:'mine'::text, :'foreign'::text, 'the two have the same');
 SELECT unalike(:'mine'::text, '%REFUSED%', 'and nothing of it was refused');
@@ -190,12 +190,21 @@ SELECT is(batch($$release_reservation_batch(ARRAY['mine', 'foreign'], ARRAY['hel
 SELECT is(batch($$release_reservation_batch('{}', '{}')$$), NULL, 'an empty batch is one');
 
 -- ---- Functions about no one subject -------------------------------------------------
--- In the bundles of gateways and executors there are none but those that read nothing.
+-- In the bundles of gateways and executors there are none but those that read nothing, and the
+-- claims of reconcilers, which pass other subjects by.
 SELECT is((SELECT string_agg(DISTINCT p.proname, ' ' ORDER BY p.proname) FROM limitledger.bundles() b JOIN pg_proc p ON b.object_kind IN ('function', 'procedure') AND p.oid = b.signature::regprocedure
            WHERE b.bundle IN ('gateway', 'executor') AND NOT EXISTS (SELECT FROM about a WHERE a.oid = p.oid)),
-  'bundles canonical_json http_headers ledger_clock outcomes problem_details rate_limit rate_limit_policy request_digest retry_after sqlstates structured_string transitions',
+  'bundles canonical_json claim_unknown_usage http_headers ledger_clock outcomes problem_details rate_limit rate_limit_policy request_digest retry_after sqlstates structured_string transitions',
   'what a gateway or an executor may call takes a subject, or reads nothing: say here if a new function does');
 SELECT is_empty($$SELECT b.signature FROM limitledger.bundles() b WHERE b.bundle IN ('gateway', 'executor') AND b.object_kind = 'view'$$, 'and they read no view');
+SELECT is((SELECT string_agg(r.claim ->> 'subject', ' ' ORDER BY r.claim ->> 'subject') FROM string_to_table(as_login('limitledger_test_free', 'claim_unknown_usage(10, ''1 second'')', false), E'\n') c (said), LATERAL (SELECT c.said::jsonb) r (claim)),
+  'foreign mine', 'an unbound reconciler claims what is unknown of both');
+SELECT is((SELECT string_agg(r.claim ->> 'subject', ' ') FROM string_to_table(as_login('limitledger_test_bound', 'claim_unknown_usage(10)'), E'\n') c (said), LATERAL (SELECT c.said::jsonb) r (claim)),
+  'mine', 'a bound one that of its own subject');
+SELECT at('12:00:00');
+SELECT is((SELECT string_agg(r.claim ->> 'subject', ' ') FROM string_to_table(as_login('limitledger_test_bound', 'claim_unknown_usage(10)', false), E'\n') c (said), LATERAL (SELECT c.said::jsonb) r (claim)),
+  'mine', 'when its lease has lapsed as well');
+SELECT at('10:00:00');
 
 -- An operator's are refused, whatever the arguments: the first line of each is
 -- binding_refuse(), or ll_refuse_bound().

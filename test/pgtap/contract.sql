@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(646);
+SELECT plan(664);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -63,6 +63,10 @@ INSERT INTO contract VALUES
   ('repay_debtors', 'batch_limit integer, after_subject text, after_route text', 'pairs bigint, repaid_units bigint, last_subject text, last_route text', false, 'v'),
   ('maintain', 'batch_limit integer DEFAULT 1000, time_limit interval DEFAULT ''00:00:10''::interval, claimed bigint DEFAULT 0, expired bigint DEFAULT 0, unknown bigint DEFAULT 0, '
     'debtors bigint DEFAULT 0, repaid_units bigint DEFAULT 0', 'claimed bigint, expired bigint, unknown bigint, debtors bigint, repaid_units bigint', false, 'v'),
+  ('claim_unknown_usage', 'batch_limit integer DEFAULT 100, lease interval DEFAULT ''00:05:00''::interval, reconciler text DEFAULT NULL::text',
+    'subject text, reservation_id text, route text, operation_id text, reserved_units bigint, progress_units bigint, hard_limit bigint, '
+    'unknown_at timestamp with time zone, claimed_until timestamp with time zone', true, 'v'),
+  ('count_decisions', '', 'call text, outcome text, dimension text, replayed boolean, answers bigint, since timestamp with time zone', true, 'v'),
   ('transitions', '', 'state text, event text, outcome text, dimension text, next_state text, next_state_with_debt text, rule text', true, 'i'),
   ('outcomes', '', 'outcome text, dimension text, retry_kind text, rule text, meaning text', true, 'i'),
   ('sqlstates', '', 'sqlstate text, name text, meaning text', true, 'i'),
@@ -167,6 +171,7 @@ INSERT INTO good VALUES
   ('bind_subject', 1, 'role_name', '''limitledger_test_plain''', 'role'), ('bind_subject', 2, 'subject', '''t''', 'subject'),
   ('unbind_subject', 1, 'role_name', '''limitledger_test_plain''', 'role'), ('unbind_subject', 2, 'subject', '''t''', 'subject'), ('free_role', 1, 'role_name', '''limitledger_test_plain''', 'role'),
   ('claim_expiring', 1, 'batch_limit', '10', 'limit'), ('finish_expiring', 1, 'batch_limit', '10', 'limit'), ('expire_reservations', 1, 'batch_limit', '10', 'limit'),
+  ('claim_unknown_usage', 1, 'batch_limit', '10', 'limit'), ('claim_unknown_usage', 2, 'lease', '''1 minute''', ''), ('claim_unknown_usage', 3, 'reconciler', '''me''', 'optional'),
   ('expire_executions', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 2, 'after_subject', '''''', ''), ('repay_debtors', 3, 'after_route', '''''', '');
 CREATE TEMP TABLE bad (kind text, value text, code text, what text) ON COMMIT DROP;
 INSERT INTO bad VALUES

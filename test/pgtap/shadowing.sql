@@ -159,6 +159,9 @@ SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e',
   ('10:00:31', $$expire_executions(10)$$, NULL),
   ('10:00:31', $$record_usage('t', 'chat', 'ran again', 3000)$$, NULL),
   ('10:00:32', $$repay_debtors(10, '', '')$$, NULL),
+  ('10:00:32', $$claim_unknown_usage(1, '1 minute', 'a')$$, NULL),
+  ('10:00:32', $$claim_unknown_usage()$$, NULL),
+  ('10:00:32', $$count_decisions()$$, NULL),
   ('10:00:32', $$verify_conservation()$$, NULL),
   ('10:00:32', $$bundles()$$, NULL),
   ('10:00:32', $$bundle_privileges('limitledger_test_other', 'gateway')$$, NULL),
@@ -198,7 +201,10 @@ SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e',
   ('10:00:32', $$expired_unstarted$$, NULL),
   ('10:00:32', $$frozen_pairs$$, NULL),
   ('10:00:32', $$frozen_routes$$, NULL),
-  ('10:00:32', $$pairs_in_debt$$, NULL)
+  ('10:00:32', $$pairs_in_debt$$, NULL),
+  ('10:00:32', $$ledger_totals$$, NULL),
+  ('10:00:32', $$unknown_usage_convergence$$, NULL),
+  ('10:00:32', $$decision_counters$$, NULL)
   ) v (clock, call, error);
 UPDATE shadow.call SET call = replace(replace(replace(call, '@chat', shadow.document('chat')::text), '@more', shadow.document('chat', '{"burst": 2000}')::text),
   '@gone', shadow.document('gone')::text);

@@ -116,6 +116,7 @@ want_reservation(const LLReservation *got, const LLReservation *expected)
 	WANT("reservation", got, expected, overdraft_units);
 	WANT("reservation", got, expected, progress_units);
 	WANT("reservation", got, expected, expires_at);
+	WANT("reservation", got, expected, claimed_until);
 }
 
 /* want_verdict: where a sum overflowed nothing else of the verdict counts. */

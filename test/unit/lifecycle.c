@@ -280,6 +280,39 @@ claim(void)
 		}
 }
 
+/* D10: a reconciler's lease, in every state, before another one, while it runs and after it. */
+static void
+claim_unknown(void)
+{
+	static const struct
+	{
+		const char *name;
+		LLTime		claimed_until;
+		bool		free;
+	}			leases[] = {
+		{"never claimed", INT64_MIN, true}, {"with a lease that has lapsed", EXPIRES - 1, true},
+		{"with a lease that ends now", EXPIRES, true}, {"with a lease that runs", EXPIRES + 1, false},
+	};
+
+	for (int s = 0; s < LENGTH(rules); s++)
+		for (int l = 0; l < LENGTH(leases); l++)
+		{
+			LLReservation r = reservation_in(rules[s].state);
+			LLReservation claimed;
+			bool		expected = rules[s].state == LL_USAGE_UNKNOWN && leases[l].free;
+			char		name[100];
+
+			r.claimed_until = leases[l].claimed_until;
+			claimed = r;
+			if (expected)
+				claimed.claimed_until = EXPIRES + 50;
+			want("claimed", ll_claim_unknown(&r, EXPIRES, EXPIRES + 50), expected);
+			want_reservation(&r, &claimed);
+			snprintf(name, sizeof(name), "D10 claim: %s, %s", ll_state_name(rules[s].state), leases[l].name);
+			row_ends(name);
+		}
+}
+
 /* D9 and D14, second half, from every state, in the head and in a closed budget. */
 static void
 leave(void)
@@ -407,6 +440,7 @@ main(void)
 	unknown();
 	progress();
 	claim();
+	claim_unknown();
 	leave();
 	freeze();
 	unfreeze();

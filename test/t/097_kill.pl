@@ -185,6 +185,24 @@ ALTER SYSTEM RESET synchronous_standby_names;
 SQL
 }
 
+# worker returns (pid, type) of a worker if there are any: of the launcher if it is asked
+# for, else of one of those that it starts, which may take a moment after a crash.
+sub worker
+{
+	my ($launcher) = @_;
+	my $until = time() + 2;
+	my @found;
+
+	do
+	{
+		@found = map { [ split /\|/ ] } split /\n/, ask(<<'SQL') // '';
+SELECT pid, backend_type FROM pg_stat_activity WHERE backend_type ^@ 'limitledger' ORDER BY random()
+SQL
+		@found = sort { ($a->[1] =~ /launcher/) <=> ($b->[1] =~ /launcher/) } @found;
+	} while (@found && !$launcher && $found[0][1] =~ /launcher/ && time() < $until && usleep(10_000));
+	return @found ? @{ $found[ $launcher ? -1 : 0 ] } : ();
+}
+
 # strike kills something, and returns what it was.
 sub strike
 {
@@ -203,14 +221,8 @@ sub strike
 	}
 	if ($dice < 0.65)
 	{
-		my @workers = split /\n/, ask(<<'SQL') // '';
-SELECT pid, backend_type FROM pg_stat_activity WHERE backend_type ^@ 'limitledger'
-SQL
-		if (@workers)
-		{
-			my ($pid, $type) = split /\|/, $workers[ rand @workers ];
-			return $type if kill('KILL', $pid);
-		}
+		my ($pid, $type) = worker($dice < 0.45);
+		return $type if defined $pid && kill('KILL', $pid);
 	}
 	kill 'KILL', $backends->[ rand @$backends ];
 	return 'backend';

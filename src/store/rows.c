@@ -57,7 +57,7 @@ static bool
 find(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys, TupleTableSlot *slot)
 {
 	LLScan	   *scan = ll_scan_begin(index, snapshot, keys, nkeys);
-	bool		found = ll_scan_next(scan, slot);
+	bool		found = ll_scan_last(scan, slot);
 
 	ll_scan_end(scan);
 	return found;

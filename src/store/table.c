@@ -472,6 +472,18 @@ ll_scan_next(LLScan *scan, TupleTableSlot *slot)
 	return index_getnext_slot(scan->desc, ForwardScanDirection, slot);
 }
 
+/*
+ * ll_scan_last finds the row of a whole unique key, which is one row with many
+ * versions if it is hot.  While an old snapshot keeps them, the table grows at
+ * its end, and equal keys lie in the index in the order of places: so from the
+ * end the present version comes first, and from the front it comes last.
+ */
+bool
+ll_scan_last(LLScan *scan, TupleTableSlot *slot)
+{
+	return index_getnext_slot(scan->desc, BackwardScanDirection, slot);
+}
+
 void
 ll_scan_end(LLScan *scan)
 {

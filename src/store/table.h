@@ -83,6 +83,7 @@ extern Snapshot ll_snapshot_take(void);
 extern void ll_snapshot_drop(Snapshot snapshot);
 extern LLScan *ll_scan_begin(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys);
 extern bool ll_scan_next(LLScan *scan, TupleTableSlot *slot);
+extern bool ll_scan_last(LLScan *scan, TupleTableSlot *slot);
 extern void ll_scan_end(LLScan *scan);
 extern void ll_key_text(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_text_from(ScanKey key, AttrNumber column, Datum value);

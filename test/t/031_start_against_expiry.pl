@@ -1,4 +1,4 @@
-# A sweeper that acts on a stale choice: thousands of holds are started, or
+# A sweeper that acts on a stale choice: 10,000 holds are started, and others
 # released, right at their due instant, while two sweepers claim what is due.
 # Each id ends in exactly one state, a start that was told yes is never expired,
 # and units come back at most once (D5, D9, D14).
@@ -14,8 +14,7 @@ use lib $FindBin::RealBin;
 use Limitledger;
 use Test::More;
 
-my ($clients, $rounds) = (4, 500);
-my $total = $clients * $rounds;
+my $clients = 8;
 my $node = ledger_node('expiry', 'deadlock_timeout = 100ms');
 
 publish($node, subject => '*', burst => 1_000_000, holdTtl => '5 milliseconds', executionTtl => '1 hour');
@@ -27,7 +26,8 @@ SQL
 # contest runs one subject's holds against two sweepers; `last` is the contested call.
 sub contest
 {
-	my ($subject, $last, $good) = @_;
+	my ($subject, $last, $good, $total) = @_;
+	my $rounds = $total / $clients;
 	my $id = "'r-' || :client_id || '-' || :round";
 	my $holds = write_script('holds', <<"SQL");
 \\set round :round + 1
@@ -87,8 +87,8 @@ SQL
 }
 
 my $id = "'r-' || :client_id || '-' || :round";
-contest('start', "limitledger.start_reservation('start', $id, 'o' || $id)", 'STARTED');
-contest('release', "limitledger.release_reservation('release', $id)", 'RELEASED');
+contest('start', "limitledger.start_reservation('start', $id, 'o' || $id)", 'STARTED', 10_000);
+contest('release', "limitledger.release_reservation('release', $id)", 'RELEASED', 2_000);
 
 $node->stop;
 done_testing();

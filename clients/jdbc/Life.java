@@ -52,6 +52,7 @@ public class Life {
         properties.setProperty("user", environment.getOrDefault("PGUSER", "postgres"));
         properties.setProperty("sslmode", environment.getOrDefault("PGSSLMODE", "prefer"));
         properties.setProperty("prepareThreshold", "0");  // behind a transaction pooler no statement stays prepared
+        properties.setProperty("assumeMinServerVersion", "15");  // else it begins with a SET, for whoever comes next
         properties.setProperty("connectTimeout", "5");
         properties.setProperty("socketTimeout", "10");
     }

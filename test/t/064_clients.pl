@@ -26,7 +26,7 @@ my $tmp = PostgreSQL::Test::Utils::tempdir();
 my %command = commands();
 my @clients = qw(psycopg node go jdbc psql);
 
-my $node = ledger_node('clients', 'wal_level = replica', 'max_wal_senders = 2');
+my $node = ledger_node('clients', 'wal_level = replica', 'max_wal_senders = 2', 'log_statement = all');
 $node->safe_psql('postgres', <<'SQL');
 CREATE ROLE app LOGIN;
 SELECT limitledger.grant_bundle('app', 'gateway'), limitledger.grant_bundle('app', 'executor');
@@ -164,8 +164,14 @@ my $page = slurp_file('clients/README.md');
 ok(index($page, "```\n$_->[1]```\n") >= 0, "clients/README.md shows $_->[0]")
   for [ 'a life with lost replies', transcript($lost) ], [ 'units in JavaScript', $exact ];
 
+# ---- What they leave in a session: nothing -------------------------------------------------
+
 pooler_stop($folder);
 $node->stop;
+my $log = slurp_file($node->logfile);
+cmp_ok(scalar(() = $log =~ /execute <unnamed>: SELECT/g), '>', 100, 'the log has what the drivers did');
+unlike($log, qr/execute (?!<unnamed>)\S+:/, 'no statement is prepared under a name');
+unlike($log, qr/execute <unnamed>: SET/, 'and nothing is SET');
 done_testing();
 
 # ---- How ---------------------------------------------------------------------------------

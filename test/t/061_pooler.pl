@@ -18,43 +18,16 @@ use Test::More;
 my ($clients, $lives) = (20, 50);
 my $total = $clients * $lives;
 my $node = ledger_node('pooler');
-my ($bouncer) = grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin';
-die 'pgbouncer is not installed' unless defined $bouncer;
 
 publish($node, subject => '*', burst => 1_000_000);
 $node->safe_psql('postgres', 'CREATE TABLE call (id text, step text, outcome text, state text, pid int)');
 
 # The pooler listens beside the server's socket, for this test alone.
-my $folder = PostgreSQL::Test::Utils::tempdir_short();
-my $port = PostgreSQL::Test::Cluster::get_free_port();
-my $user = getpwuid($<);
-append_to_file("$folder/users.txt", qq("$user" ""\n));
-append_to_file("$folder/pgbouncer.ini", <<"INI");
-[databases]
-postgres = host=@{[ $node->host ]} port=@{[ $node->port ]} dbname=postgres user=$user
-[pgbouncer]
-listen_addr =
-listen_port = $port
-unix_socket_dir = $folder
-auth_type = any
-auth_file = $folder/users.txt
-pool_mode = transaction
-default_pool_size = 7
-server_reset_query = DISCARD ALL
-server_reset_query_always = 1
-server_round_robin = 1
-logfile = $folder/pgbouncer.log
-pidfile = $folder/pgbouncer.pid
-INI
-system_or_bail($bouncer, '-q', '-d', "$folder/pgbouncer.ini");
-
-sub stop_bouncer
-{
-	return unless -e "$folder/pgbouncer.pid";
-	chomp(my $pid = slurp_file("$folder/pgbouncer.pid"));
-	kill('INT', $pid) if $pid =~ /^\d+$/;
-}
-END { my $status = $?; stop_bouncer() if defined $folder; $? = $status; }
+my ($folder, $port) = pooler_start($node, scalar getpwuid($<),
+	default_pool_size => 7,
+	server_reset_query => 'DISCARD ALL',
+	server_reset_query_always => 1,
+	server_round_robin => 1);
 
 # The whole life, each step a transaction of its own.
 my $id = "'r-' || :client_id || '-' || :round";
@@ -89,7 +62,7 @@ SQL
 value_is($node, 'SELECT sum(spent), sum(reserved) FROM limitledger.head_budget', 4 * $total . '|0', 'all was counted once');
 value_is($node, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", '0', 'no advisory lock stays behind');
 audit_ok($node, 'after 1,000 lives');
-stop_bouncer();
+pooler_stop($folder);
 
 # And call by call, without a DISCARD that could hide it: the session is as it was.
 my $state = <<'SQL';

@@ -22,7 +22,7 @@ use Test::More;
 
 chdir "$FindBin::RealBin/../.." or die $!;
 
-my @FILES = ('README.md', sort glob 'docs/*.md');
+my @FILES = ('README.md', sort glob 'docs/*.md clients/*.md');
 my %TEXT = map { $_ => slurp($_) } @FILES;
 my $node = ledger_node('docs');
 

@@ -1,6 +1,6 @@
 # Limitledger.pm
 #	  What every TAP file needs: a server with the ledger, a policy, an audit,
-#	  and a way to let several sessions meet at the same instant.
+#	  a pooler, and a way to let several sessions meet at the same instant.
 
 package Limitledger;
 
@@ -17,7 +17,7 @@ use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(ledger_node publish audit_ok value_is bench bench_start
   race_prelude write_script wait_blocked failed_transactions session
-  send_query);
+  send_query pooler_start pooler_stop);
 
 # ledger_node returns a started server on which the extension exists.
 sub ledger_node
@@ -173,5 +173,49 @@ sub wait_blocked
 SELECT count(*) >= $count FROM pg_stat_activity WHERE wait_event_type = 'Lock'
 EOF2
 }
+
+my %pooler_folders;
+
+# pooler_start runs PgBouncer in transaction mode before a server, for one role.
+# Returns the folder and the port of its socket.
+sub pooler_start
+{
+	my ($node, $user, %setting) = @_;
+	my ($bouncer) = grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin';
+	die 'pgbouncer is not installed' unless defined $bouncer;
+
+	my $folder = PostgreSQL::Test::Utils::tempdir_short();
+	my $port = PostgreSQL::Test::Cluster::get_free_port();
+	%setting = (
+		listen_addr => '',
+		listen_port => $port,
+		unix_socket_dir => $folder,
+		auth_type => 'any',
+		auth_file => "$folder/users.txt",
+		pool_mode => 'transaction',
+		logfile => "$folder/pgbouncer.log",
+		pidfile => "$folder/pgbouncer.pid",
+		%setting);
+	append_to_file("$folder/users.txt", qq("$user" ""\n));
+	append_to_file("$folder/pgbouncer.ini", join("\n", '[databases]',
+		sprintf('postgres = host=%s port=%s dbname=postgres user=%s', $node->host, $node->port, $user),
+		'[pgbouncer]', map({ "$_ = $setting{$_}" } sort keys %setting), ''));
+	system_or_bail($bouncer, '-q', '-d', "$folder/pgbouncer.ini");
+	$pooler_folders{$folder} = $$;
+	return ($folder, $port);
+}
+
+# pooler_stop ends a pooler; one that is left over ends with the test.
+sub pooler_stop
+{
+	my ($folder) = @_;
+	my $owner = delete $pooler_folders{$folder};
+
+	return unless defined $owner && $owner == $$ && -e "$folder/pgbouncer.pid";
+	chomp(my $pid = slurp_file("$folder/pgbouncer.pid"));
+	kill('INT', $pid) if $pid =~ /^\d+$/;
+	return;
+}
+END { my $status = $?; pooler_stop($_) for keys %pooler_folders; $? = $status; }
 
 1;

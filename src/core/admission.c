@@ -61,7 +61,7 @@ ll_admit(LLPair *pair, const LLPolicy *policy, const LLRequest *request,
 		 LLTime now, LLReservation *reservation)
 {
 	LLVerdict	verdict = ll_admission_judge(pair, policy, request, now);
-	LLReservation taken = {LL_RESERVED, 0, 0, 0, 0, 0, 0};
+	LLReservation taken = {.state = LL_RESERVED};
 
 	if (verdict.outcome != LL_ACCEPTED)
 		return verdict;

@@ -84,7 +84,10 @@ else
 
 SCRIPT     = sql/limitledger--$(EXTVERSION).sql
 FRAGMENTS  = $(sort $(wildcard sql/[0-9][0-9]-*.sql))
-DATA       = $(wildcard sql/limitledger--*--*.sql)
+# Scripts of earlier versions, frozen as they were released, and the ways from one
+# to the next.  The present version's is built, even if it is frozen already.
+RELEASED   = $(filter-out sql/released/$(notdir $(SCRIPT)),$(wildcard sql/released/limitledger--*.sql))
+DATA       = $(RELEASED) $(wildcard sql/limitledger--*--*.sql)
 DATA_built = $(SCRIPT)
 OBJS       = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 EXTRA_CLEAN = build results log tmp_check tmp_check_iso output_iso regression.diffs regression.out

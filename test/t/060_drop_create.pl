@@ -103,6 +103,47 @@ $two->{stderr} = '';
 $one->query_safe('ALTER TABLE limitledger.reservation DROP CONSTRAINT even');
 is($two->query_safe($settle), 'ACCEPTED|SETTLED|108', 'a settlement when both are gone');
 
+# Who is in the middle of something is waited for, and who comes too late is told.
+my $fourth = $reserve =~ s/'r1', 100(.*), start.*/'r6', 1$1)/r;
+$two->query_safe('PREPARE fourth AS ' . $fourth);
+$two->query_safe('PREPARE listing AS SELECT count(*) FROM limitledger.open_reservations');
+$two->query_safe('CREATE FUNCTION again() RETURNS text LANGUAGE plpgsql AS $$
+  DECLARE r record; BEGIN SELECT * INTO r FROM limitledger.get_budget(\'t1\', \'chat\'); RETURN r.cap; END $$');
+is($two->query_safe('SELECT again()'), '150', 'a plan inside plpgsql');
+is($two->query_safe('EXECUTE listing'), '2', 'a plan over a view');
+$two->query_safe($_) for 'BEGIN', 'DECLARE open CURSOR FOR SELECT * FROM limitledger.reservations', 'FETCH open';
+$two->query('DROP EXTENSION limitledger');
+like($two->{stderr}, qr/ERROR:  cannot DROP .* because it is being used/, 'not under an open cursor');
+$two->{stderr} = '';
+$two->query_safe($_) for 'ROLLBACK', 'BEGIN', 'EXECUTE fourth';
+send_query($one, 'DROP EXTENSION limitledger');
+wait_blocked($node, 1);
+is($two->query_safe("SELECT outcome FROM limitledger.release_reservation('t1', 'r6')"), 'ACCEPTED', 'who has the tables goes on, while a drop waits');
+$two->query_safe('COMMIT');
+$one->query_safe($_) for 'SELECT 1', 'CREATE EXTENSION limitledger', $publish =~ s/CAP/160/r;
+is($two->query_safe('EXECUTE fourth'), 'ACCEPTED|f|1|160|159', 'after it the prepared reserve works');
+is($two->query_safe('SELECT again()'), '160', 'so does the plan inside plpgsql');
+is($two->query_safe('EXECUTE listing'), '1', 'and the one over a view');
+
+for my $end (qw(ROLLBACK COMMIT))
+{
+	$one->query_safe($_) for 'BEGIN', 'DROP EXTENSION limitledger';
+	send_query($two, 'EXECUTE fourth');
+	wait_blocked($node, 1);
+	$one->query_safe($end);
+	my $answer = $two->query('SELECT 1');
+	if ($end eq 'ROLLBACK')
+	{
+		like($answer, qr/^ACCEPTED\|t\|1\|160/, 'a call that waited for a drop that was rolled back is answered');
+		next;
+	}
+	like($two->{stderr}, qr/ERROR: .*(?:does not exist|was dropped meanwhile)/, 'one that waited for a drop is told so');
+	unlike($two->{stderr}, qr/could not open relation|cache lookup failed/, 'by its name');
+	$two->{stderr} = '';
+}
+$one->query_safe($_) for 'CREATE EXTENSION limitledger', $publish =~ s/CAP/170/r;
+is($two->query_safe('EXECUTE fourth'), 'ACCEPTED|f|1|170|169', 'and works again on the next ledger');
+
 # A second database has numbers of its own.
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other', 'CREATE EXTENSION limitledger');

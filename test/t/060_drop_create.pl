@@ -48,6 +48,15 @@ is($one->query_safe($reserve), 'ACCEPTED|t|1|2000|1960', 'after its rollback the
 $one->query_safe($_) for 'BEGIN', 'DROP EXTENSION limitledger', 'ROLLBACK';
 is($one->query_safe($settle), 'ACCEPTED|SETTLED|1960', 'and after a drop that was rolled back');
 
+# In the middle of calls, and undone in the middle.
+my $more = $reserve =~ s/'r1', 100(.*), start.*/'r2', 10$1)/r;
+$one->query_safe($_) for 'BEGIN', $more, 'SAVEPOINT s', 'DROP EXTENSION limitledger', 'CREATE EXTENSION limitledger', $publish =~ s/CAP/700/r;
+is($one->query_safe($more), 'ACCEPTED|f|1|700|690', 'after a call it is created again, and takes the next');
+$one->query_safe('ROLLBACK TO s');
+is($one->query_safe($more), 'ACCEPTED|t|1|2000|1950', 'that undone, the first call stands');
+$one->query_safe('ROLLBACK');
+is($one->query_safe($reserve), 'ACCEPTED|t|1|2000|1960', 'and all undone, none of it');
+
 # Another session does it while this one holds prepared statements.
 my $two = session($node);
 $two->query_safe("PREPARE reserve AS $reserve");

@@ -70,7 +70,7 @@ sub releases_are_frozen
 	{
 		my $present = $version eq $CURRENT ? "sql/limitledger--$version.sql" : "$PG{sharedir}/extension/" . basename($RELEASED{$version});
 
-		is(slurp_file($present), slurp_file($RELEASED{$version}), "$version: $present is as it was released");
+		ok(slurp_file($present) eq slurp_file($RELEASED{$version}), "$version: $present is as it was released");
 	}
 	return;
 }
@@ -188,9 +188,8 @@ sub prove
 	is(scalar(grep { /made_up/ } @expected) > @UPGRADE, 1, 'the version that is made up has something to compare');
 	my $differences = sub {
 		write_file($way, $statements->(@_));
-		$made->safe_psql($database, "DROP EXTENSION limitledger; CREATE EXTENSION limitledger VERSION '$CURRENT'");
-		return 'the script ends in an error' if $made->psql($database, 'ALTER EXTENSION limitledger UPDATE') != 0;
-		return differences([ catalogue($made, $database) ], \@expected);
+		my @got = eval { catalogue($made, $database, 'ALTER EXTENSION limitledger UPDATE') };
+		return @got ? differences(\@got, \@expected) : "it ends in an error: $@";
 	};
 	is(join("\n", $differences->(@UPGRADE)), '', 'a whole upgrade script leaves nothing out');
 	my $seen = sub { my ($name, @script) = @_; isnt(join("\n", $differences->(@script)), '', "$name is seen") };

@@ -270,11 +270,13 @@ sub grants
 
 # catalogue describes an installed extension, one fact a line, sorted.  It knows the
 # kinds of objects that there are and dies of another, so that none is overlooked.
+# What is done before, in SQL, is rolled back.
 sub catalogue
 {
-	my ($node, $database) = @_;
+	my ($node, $database, $before) = @_;
+	my $begin = defined $before ? "BEGIN; $before;" : '';
 	my $unknown = $node->safe_psql($database, <<"SQL");
-$MEMBERS SELECT DISTINCT classid::regclass::text FROM member WHERE classid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass)
+$begin $MEMBERS SELECT DISTINCT classid::regclass::text FROM member WHERE classid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass)
 UNION ALL SELECT relkind::text FROM relation WHERE relkind NOT IN ('r', 'v', 'S')
 UNION ALL SELECT prokind::text FROM routine WHERE prokind NOT IN ('f', 'p')
 SQL
@@ -282,7 +284,7 @@ SQL
 
 	my $all = join "\nUNION ALL ", map { "SELECT '$_', fact FROM ($FACTS{$_}) q (fact)" } sort keys %FACTS;
 	my $json = $node->safe_psql($database, <<"SQL");
-SET search_path = pg_catalog;
+$begin SET search_path = pg_catalog;
 $MEMBERS SELECT json_agg(kind || ': ' || fact ORDER BY kind || ': ' || fact COLLATE "C") FROM ($all) f (kind, fact)
 SQL
 	return @{ JSON::PP->new->utf8->decode($json) };

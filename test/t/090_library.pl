@@ -23,12 +23,13 @@ sub started
 	return $_[0]->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
 }
 
-# problems returns what a server has logged above LOG.
+# problems returns what a server has logged above LOG, but for sessions that its own
+# restart has met.
 sub problems
 {
 	my ($on, $from) = @_;
 
-	return join '', grep { /(?:WARNING|ERROR|FATAL|PANIC):/ } split /^/, slurp_file($on->logfile, $from);
+	return join '', grep { /(?:WARNING|ERROR|FATAL|PANIC):/ && !/due to administrator command/ } split /^/, slurp_file($on->logfile, $from);
 }
 
 # ---- not preloaded -----------------------------------------------------------

@@ -40,9 +40,9 @@ SELECT limitledger.publish_policy(pg_temp.document('window', 1000, '{"kind": "wi
 SELECT limitledger.publish_policy(pg_temp.document('due', 1000) || '{"holdTtl": "1 hour"}');
 SELECT limitledger.publish_policy(pg_temp.document('refilled', 1000, '{"kind": "continuous", "units": 7, "interval": "1 day"}'));
 SELECT limitledger.publish_policy(pg_temp.document('published', 1000), false);
-SELECT limitledger.publish_policy(pg_temp.document('retired', 1000)) \gset retired_
-SELECT limitledger.drain_policy(g, 'over'), limitledger.retire_policy(g)
-FROM (SELECT generation AS g FROM limitledger.policies WHERE subject = 'retired') p;
+SELECT limitledger.publish_policy(pg_temp.document('retired', 1000));
+SELECT limitledger.drain_policy(generation, 'over') FROM limitledger.policies WHERE subject = 'retired';
+SELECT limitledger.retire_policy(generation) FROM limitledger.policies WHERE subject = 'retired';
 
 -- in closed budgets, of older epochs and of an older generation
 SELECT limitledger.reserve_capacity('window', 'chat', 'r1', 100, sha256('d'), start_operation => 'o1');
@@ -86,6 +86,9 @@ SELECT limitledger.reserve_capacity('spent', 'chat', 'r1', 500, sha256('d'), sta
 SELECT limitledger.settle_usage('spent', 'r1', 'o1', 480, NULL, 'executor');
 SELECT limitledger.grant_capacity('spent', 'chat', 'g1', 100, 'a gift');
 SELECT limitledger.reserve_capacity('somebody', 'chat', 'r1', 5, sha256('d'), start_operation => 'o1');
+SELECT limitledger.publish_policy(pg_temp.document('*', 1000) || '{"route": "halted"}');
+SELECT limitledger.freeze_route('halted', 'because');
+SELECT limitledger.import_usage('imported', 'chat', 'i1', 250);
 SELECT limitledger.reserve_capacity('refilled', 'chat', 'r1', 500, sha256('d'), start_operation => 'o1');
 SELECT limitledger.settle_usage('refilled', 'r1', 'o1', 500);
 SQL
@@ -107,6 +110,7 @@ sub fill_ledger
 		       (SELECT count(*) FROM limitledger.frozen_pairs), (SELECT count(*) FROM limitledger.pairs_in_debt),
 		       (SELECT count(*) FROM limitledger.verify_conservation()))),
 		'4|t|2|2|0', "$database: policies of every stage, closed budgets, freezes, debts, in balance");
+	is(join(' ', contents($node, $database) =~ /^(\w+) 0 /mg), '', "$database: no table is empty");
 }
 
 # Each line: what is asked, and what a ledger answers that has lost nothing.
@@ -143,7 +147,14 @@ my @FINISH = (
 	[ "unfreeze('breached', 'chat', 'paid')", 'outcome, admission', 'ACCEPTED|open' ],
 	[ "reserve_capacity('breached', 'chat', 'r2', 100, sha256('d'), start_operation => 'o2')", 'outcome, state, available', 'ACCEPTED|STARTED|0' ],
 	[ "settle_usage('breached', 'r2', 'o2', 100)", 'outcome, state', 'ACCEPTED|SETTLED' ],
-	[ "unfreeze('stopped', 'chat', 'over')", 'outcome, admission, available', 'ACCEPTED|open|1000' ]);
+	[ "unfreeze('stopped', 'chat', 'over')", 'outcome, admission, available', 'ACCEPTED|open|1000' ],
+	[ "reserve_capacity('somebody', 'halted', 'r2', 1, sha256('d'))", 'outcome, dimension', 'REFUSED|frozen' ],
+	[ "unfreeze_route('halted', 'over')", 'outcome', 'ACCEPTED' ],
+	[ "reserve_capacity('somebody', 'halted', 'r2', 1, sha256('d'))", 'outcome, available', 'ACCEPTED|999' ],
+	[ "release_reservation('somebody', 'r2')", 'outcome, available', 'ACCEPTED|1000' ],
+	[ "reserve_capacity('imported', 'chat', 'r1', 500, sha256('d'))", 'outcome, available', 'ACCEPTED|250' ],
+	[ "release_reservation('imported', 'r1')", 'outcome, available', 'ACCEPTED|750' ],
+	[ "import_usage('imported', 'chat', 'i1', 250)", 'outcome, replayed', 'ACCEPTED|t' ]);
 
 # finish_ledger ends every open item of such a ledger, goes on with the next
 # generation, and leaves nothing held.
@@ -162,7 +173,7 @@ sub finish_ledger
 	$is->('SELECT count(*) FROM limitledger.open_reservations', '0', 'nothing is held');
 
 	my $top = $ask->('SELECT max(generation) FROM limitledger.policies');
-	$is->("$DOCUMENT SELECT generation, already_published FROM limitledger.publish_policy(pg_temp.document('changed', 2000))",
+	$is->("$DOCUMENT SELECT generation, already_published FROM limitledger.publish_policy(pg_temp.document('*', 1000) || '{\"route\": \"halted\"}')",
 		"$top|t", 'a publish that is repeated');
 	$is->("$DOCUMENT SELECT generation FROM limitledger.publish_policy(pg_temp.document('open', 900))", $top + 1,
 		'the next generation');

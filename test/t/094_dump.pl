@@ -87,12 +87,6 @@ new_database('plain');
 run_ok($node, 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-1', '-f', "$folder/plain", 'plain', 'is restored in one transaction');
 same_ledger($node, 'plain', 'plain');
 
-run_ok($node, 'pg_dump', '-Fd', '-j', 2, '-f', "$folder/directory", 'app', 'a parallel dump');
-new_database('parallel');
-run_ok($node, 'pg_restore', '--exit-on-error', '-j', 2, '-d', 'parallel', "$folder/directory", 'is restored by two');
-same_ledger($node, 'parallel', 'parallel');
-finish_ledger($node, 'parallel');
-
 # Rows alone, into a ledger whose guards and CHECKs stand.
 run_ok($node, 'pg_dump', '-Fc', '--data-only', '-f', "$folder/data", 'app', 'a dump of the rows');
 new_database('data', q(CREATE EXTENSION limitledger; SELECT limitledger.grant_bundle('gw', 'gateway')));
@@ -120,7 +114,7 @@ like($said, qr/^COPY limitledger\.policy /m, 'has rows');
 unlike($said, qr/CREATE EXTENSION/, 'and nothing to put them into');
 $node->safe_psql('plain', 'CREATE INDEX own ON limitledger.reservation (priority); ALTER TABLE limitledger.reservation SET (autovacuum_vacuum_scale_factor = 0.02)');
 unlike(run_ok($node, 'pg_dump', 'plain', 'a dump of a ledger that somebody has added to'), qr/\bown\b|autovacuum/, 'lacks what was added');
-my $always = q(SELECT string_agg(tgenabled::text, '') FROM pg_trigger WHERE tgname LIKE 'policy_changed%');
+my $always = q(SELECT string_agg(tgenabled::text, '') FROM pg_trigger WHERE tgrelid = 'limitledger.policy'::regclass AND tgname LIKE 'policy_changed%');
 is($node->safe_psql('data', $always), 'AA', 'policy_changed always fires');
 new_database('weaker', 'CREATE EXTENSION limitledger');
 run_ok($node, 'pg_restore', '--exit-on-error', '--disable-triggers', '-d', 'weaker', "$folder/data", 'a restore that disables triggers');
@@ -165,7 +159,7 @@ SQL
 $said = '';
 my $load = IPC::Run::start([ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-c', 4, '-T', 60, '-f', $script, 'busy' ],
 	'<', \undef, '>', \$said, '2>&1');
-for my $round (1 .. 3)
+for my $round (1, 2)
 {
 	$node->poll_query_until('busy', "SELECT count(*) > $round * 100 FROM limitledger.reservation") or die "no load: $said";
 	run_ok($node, 'pg_dump', '-Fd', '-j', 2, '-f', "$folder/busy$round", 'busy', "a dump under load, round $round");
@@ -174,11 +168,11 @@ for my $round (1 .. 3)
 	is($node->safe_psql('alone', 'SELECT * FROM limitledger.verify_conservation()'), '', 'and its books balance');
 }
 $load->kill_kill;
-$node->safe_psql('alone', <<'SQL');
-SELECT FROM limitledger.open_reservations o, limitledger.settle_usage(o.subject, o.reservation_id, o.operation_id, 0)
+is($node->safe_psql('alone', <<'SQL'), 't', 'what ran at that instant can be settled');
+SELECT coalesce(bool_and(s.outcome = 'ACCEPTED'), true)
+FROM limitledger.open_reservations o, limitledger.settle_usage(o.subject, o.reservation_id, o.operation_id, 0) s
 WHERE o.reservation_id LIKE 'l%'
 SQL
-finish_ledger($node, 'alone');
 
 documented();
 point_in_time();
@@ -197,6 +191,7 @@ sub documented
 	local %ENV = (%ENV, PGUSER => getpwuid($>) . '');
 	run_ok($node, 'sh', '-ec', "cd '$folder'\n$_", "as documented:\n$_") for @blocks;
 	same_ledger($node, 'app_restored', 'as documented');
+	finish_ledger($node, 'app_restored');
 	return;
 }
 

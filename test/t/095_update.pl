@@ -31,6 +31,7 @@ my $number = 0;
 # A version that is made up has this before its update, and gets the rest by it.
 my @BEFORE = (<<'SQL', <<'SQL');
 CREATE TABLE @extschema@.made_up (id bigint PRIMARY KEY, first text);
+SELECT pg_catalog.pg_extension_config_dump('@extschema@.made_up', '');
 SQL
 CREATE FUNCTION @extschema@.made_up_before() RETURNS int LANGUAGE sql AS 'SELECT 1';
 SQL
@@ -75,15 +76,15 @@ sub releases_are_frozen
 	return;
 }
 
-# updates asserts all of it for one version.
+# updates asserts all of it for one version; `more` fills what its ledger has beside.
 sub updates
 {
-	my ($on, $from) = @_;
+	my ($on, $from, $more) = @_;
 
 	is($on->psql('postgres', symbols_of(slurp_file($RELEASED{$from}))), 0, "$from: the library has what its script names");
 
 	my ($database, $fresh) = ledger_of($on, $from);
-	fill_ledger($on, $database);
+	fill_ledger($on, $database, $more);
 	my $session = session($on, $database);
 	is($session->query_safe('SELECT generation FROM ' . known_call()), '1', "$from: a session uses it");
 	my $dump = "$PostgreSQL::Test::Utils::tmp_check/$from.dump";
@@ -179,8 +180,9 @@ sub prove
 	my $made = PostgreSQL::Test::Cluster->new('made_up', install_path => $install);
 	$made->init;
 	$made->start;
+	my $row = 'INSERT INTO limitledger.made_up (id) VALUES (1)';
 	local $RELEASED{$CURRENT} = "$folder/limitledger--$CURRENT.sql";
-	updates($made, $CURRENT);
+	updates($made, $CURRENT, $row);
 
 	# Whatever the upgrade script lacks is seen.
 	my ($database, $fresh) = ledger_of($made, $CURRENT);
@@ -201,7 +203,7 @@ sub prove
 	$seen->('another table to be dumped', @UPGRADE, 'SELECT pg_catalog.pg_extension_config_dump(\'@extschema@.reservation\', \'WHERE false\')');
 
 	# And so is what it does to rows.
-	fill_ledger($made, $fresh);
+	fill_ledger($made, $fresh, $row);
 	my $contents = contents($made, $fresh);
 	$made->safe_psql($fresh, q(SET session_replication_role = replica; UPDATE limitledger.capacity_grant SET reason = 'other'));
 	isnt(contents($made, $fresh), $contents, 'a row that is changed is seen');

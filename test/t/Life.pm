@@ -96,13 +96,13 @@ SQL
 # What is there by state, as fill_ledger leaves it.
 my $FILLED = join "\n", 'EXPIRED|1', 'EXPIRING|1', 'RELEASED|2', 'RESERVED|5', 'SETTLED|3', 'SETTLED_WITH_DEBT|2', 'STARTED|7', 'USAGE_UNKNOWN|1';
 
-# fill_ledger puts one item of every kind into an empty ledger.
+# fill_ledger puts one item of every kind into an empty ledger, and what else is given.
 sub fill_ledger
 {
-	my ($node, $database) = @_;
+	my ($node, $database, $more) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	$node->safe_psql($database, "SET timezone = 'UTC';\n$DOCUMENT$FILL");
+	$node->safe_psql($database, "SET timezone = 'UTC';\n$DOCUMENT$FILL" . ($more // ''));
 	is($node->safe_psql($database, 'SELECT state, count(*) FROM limitledger.reservation GROUP BY 1 ORDER BY 1'),
 		$FILLED, "$database: the ledger holds every state");
 	is($node->safe_psql($database, q(

@@ -17,11 +17,10 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $preload = "shared_preload_libraries = 'limitledger'";
-my $old = ledger_node('old', $preload);
+my $old = ledger_node('old');
 my $new = PostgreSQL::Test::Cluster->new('new');
 
 $new->init;
-$new->append_conf('postgresql.conf', $preload);
 $old->safe_psql('postgres', 'CREATE DATABASE app');
 $old->safe_psql('app', 'CREATE EXTENSION limitledger');
 fill_ledger($old, 'app');
@@ -29,6 +28,7 @@ $old->safe_psql('app', q(CREATE ROLE gw; SELECT limitledger.grant_bundle('gw', '
 my $contents = contents($old, 'app');
 my @catalogue = catalogue($old, 'app');
 $old->stop;
+$_->append_conf('postgresql.conf', $preload) for $old, $new;
 
 # It leaves a script where it stands.
 chdir $PostgreSQL::Test::Utils::tmp_check or die $!;
@@ -38,8 +38,10 @@ IPC::Run::run([ 'pg_upgrade', '--link', '--old-datadir', $old->data_dir, '--new-
 		'--old-bindir', $bin, '--new-bindir', $bin, '--socketdir', $new->host,
 		'--old-port', $old->port, '--new-port', $new->port ],
 	'<', \undef, '>', \$said, '2>&1');
-is($?, 0, 'pg_upgrade --link') or diag($said);
+is($?, 0, 'pg_upgrade --link, with the library preloaded') or diag($said);
 
+# No worker may change what is compared.
+$new->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $new->start;
 is(contents($new, 'app'), $contents, 'each table has the same rows');
 same_catalogue([ catalogue($new, 'app') ], \@catalogue, 'the catalogue is the same');

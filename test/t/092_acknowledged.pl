@@ -106,6 +106,7 @@ $node->safe_psql('postgres', 'CREATE TABLE own (n int)');
 # waits tells whether a statement waits for the standby while that is away, and what
 # a session is told when it is cancelled.
 my $session = session($node);
+my $holder = session($node);
 my $me = $session->query_safe('SELECT pg_backend_pid()');
 
 sub waits
@@ -130,6 +131,9 @@ for my $commit (qw(off local remote_write on))
 	is(waits('INSERT INTO own VALUES (1)'), $commit =~ /off|local/ ? 'does not wait' : 'waits', "$commit: an insert");
 	is(waits($reserve =~ s/<id>/$commit/r), 'waits', "$commit: a reserve waits for the standby");
 	is(waits($reserve =~ s/<id>/$commit/r), 'waits', "$commit: so does its replay");
+	$holder->query_safe($_) for 'BEGIN', "SELECT FROM limitledger.head_budget WHERE subject = 's1' FOR UPDATE";
+	is(waits($reserve =~ s/<id>/$commit/r), 'waits', "$commit: even one that answers while somebody has the pair");
+	$holder->query_safe('ROLLBACK');
 	is(waits("SELECT state FROM limitledger.get_reservation('s1', '$commit')"), 'does not wait', "$commit: asking for it does not");
 	is(waits("SELECT outcome FROM limitledger.start_reservation('s1', '$commit', '$commit')"), 'waits', "$commit: a start waits");
 	is(waits("SELECT outcome FROM limitledger.settle_usage('s1', '$commit', '$commit', 10)"), 'waits', "$commit: a settlement waits");
@@ -142,7 +146,7 @@ $session->query_safe('RESET limitledger.durability_required');
 $standby->start;
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'") or die 'no standby';
 is(waits($reserve =~ s/<id>/on/r), 'does not wait', 'with the standby back, a repeated call is confirmed');
-$session->quit;
+$_->quit for $session, $holder;
 
 # The primary dies in the middle of writes; the standby takes over.
 my @writers = writers('sync', 'SET synchronous_commit = off');

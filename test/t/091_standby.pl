@@ -47,7 +47,9 @@ my %ARGUMENT = (
 	  "refill": {"kind": "none"}, "burst": 10, "epoch": {"length": "1 day"}, "estimatorDigests": [], "largestReservation": 10,
 	  "holdTtl": "1 hour", "executionTtl": "1 hour", "hardExecutionLimit": 10, "maximumOverdraft": 0, "priority": 0,
 	  "weight": 1, "fairnessBudget": 0, "retention": "1 day"}'));
-my %CALL = (grant_bundle => [ bundle => "'executor'" ]);    # what it would have to write
+my %CALL = (    # that would have something to write
+	grant_bundle => [ bundle => "'executor'" ],
+	bind_subject => [ role_name => "'bound'", subject => "'other'" ]);
 
 sub calls
 {
@@ -59,8 +61,8 @@ SELECT p.proname, CASE p.prokind WHEN 'p' THEN 'CALL ' ELSE 'SELECT * FROM ' END
        (SELECT string_agg(p.proargnames[n] || ' ' || format_type(t, NULL), ',' ORDER BY n)
         FROM unnest(p.proargtypes) WITH ORDINALITY u (t, n) WHERE n <= p.pronargs - p.pronargdefaults)
 FROM pg_proc p
-WHERE p.pronamespace = 'limitledger'::regnamespace AND p.provolatile $volatility AND p.prorettype <> 'trigger'::regtype
-  AND (p.proname NOT LIKE 'policy\\_%' OR p.proname = 'policy_diff')
+WHERE p.pronamespace = 'limitledger'::regnamespace AND p.provolatile $volatility
+  AND (p.oid::regprocedure::text IN (SELECT signature FROM limitledger.bundles()) OR p.proname IN ('grant_bundle', 'revoke_bundle'))
 SQL
 	{
 		my ($name, $call, $arguments) = split /\|/, $_, 3;

@@ -129,6 +129,13 @@ $node->safe_psql('postgres', $_) for 'CREATE ROLE landlord LOGIN', 'CREATE DATAB
 my ($code, undef, $error) = $node->psql('let', 'CREATE EXTENSION limitledger', extra_params => [ '-U', 'landlord' ]);
 like($error, qr/permission denied to create extension/, 'the owner of a database may not create it');
 
+# A bound role has to be there, by its name: a restore without it stops.
+$node->safe_psql('postgres', 'ALTER ROLE bound RENAME TO renamed');
+new_database('unbound');
+$node->command_fails_like([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('unbound'), "$folder/custom" ],
+	qr/role "bound" does not exist/, 'a restore without a bound role stops');
+$node->safe_psql('postgres', 'ALTER ROLE renamed RENAME TO bound');
+
 # Over a ledger that is there.
 run_ok($node, 'pg_restore', '--exit-on-error', '--clean', '--if-exists', '-d', 'data', "$folder/custom", 'a restore over another ledger');
 same_ledger($node, 'data', 'clean');

@@ -44,7 +44,7 @@ is($?, 0, 'pg_upgrade --link, with the library preloaded') or diag($said);
 $new->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $new->start;
 is(contents($new, 'app'), $contents, 'each table has the same rows');
-same_catalogue([ catalogue($new, 'app') ], \@catalogue, 'the catalogue is the same');
+same_catalogue([ plain(catalogue($new, 'app')) ], [ plain(@catalogue) ], 'the catalogue is the same');
 is($new->safe_psql('app', 'SELECT * FROM limitledger.verify_conservation()'), '', 'the books balance');
 is($new->safe_psql('app', "SET ROLE gw; SELECT outcome FROM limitledger.release_reservation('open', 'r3')"), 'ACCEPTED',
 	'a role has its bundle');
@@ -54,3 +54,10 @@ finish_ledger($new, 'app');
 
 $new->stop;
 done_testing();
+
+# plain takes the parentheses out of CHECKs: one that is read from its printed form
+# prints a chain of ANDs with fewer of them.
+sub plain
+{
+	return map { /^constraint: / ? tr/()//dr : $_ } @_;
+}

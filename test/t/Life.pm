@@ -75,6 +75,7 @@ SELECT limitledger.report_progress('run', 'r1', 'o1', 33);
 SELECT limitledger.record_usage('run', 'chat', 'unreserved', 17);
 SELECT limitledger.reserve_capacity('lost', 'chat', 'r1', 100, sha256('d'), start_operation => 'o1');
 SELECT limitledger.report_usage_unknown('lost', 'r1', 'o1');
+SELECT limitledger.claim_unknown_usage(lease => '1 day', reconciler => 'somebody');
 SELECT limitledger.reserve_capacity('debt', 'chat', 'r1', 400, sha256('d'), start_operation => 'o1');
 SELECT limitledger.reserve_capacity('debt', 'chat', 'r2', 500, sha256('d'), start_operation => 'o2');
 SELECT limitledger.settle_usage('debt', 'r2', 'o2', 800, sha256('receipt'));
@@ -136,6 +137,7 @@ my @FINISH = (
 	[ "release_reservation('open', 'r2')", 'outcome, state, available', 'ACCEPTED|RELEASED|850' ],
 	[ "report_progress('run', 'r1', 'o1', 33)", 'outcome, replayed', 'ACCEPTED|t' ],
 	[ "settle_usage('run', 'r1', 'o1', 40)", 'outcome, state, available', 'ACCEPTED|SETTLED|943' ],
+	[ 'claim_unknown_usage()', 'count(*)', '0' ],    # somebody has it
 	[ "settle_usage('lost', 'r1', 'o1', 60)", 'outcome, state, available', 'ACCEPTED|SETTLED|940' ],
 	[ "settle_usage('window', 'r1', 'o1', 100)", 'outcome, state', 'ACCEPTED|SETTLED' ],
 	[ "settle_usage('window', 'r2', 'o2', 0)", 'outcome, state, available', 'ACCEPTED|SETTLED|700' ],

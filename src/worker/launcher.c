@@ -251,6 +251,19 @@ typedef struct Plan
 	int64		sleep;			/* us until the next one is */
 } Plan;
 
+/* make_room tells the workers that somebody waits; the lock is held. */
+static void
+make_room(bool crowded)
+{
+	bool		news = crowded && !ll_board->crowded;
+
+	ll_board->crowded = crowded;
+	for (int i = 0; news && i < LL_BOARD_DATABASES; i++)
+		for (int kind = 0; kind < LL_WORKER_KINDS; kind++)
+			if (ll_board->database[i].worker[kind].latch != NULL)
+				SetLatch(ll_board->database[i].worker[kind].latch);
+}
+
 /* plan looks over the whole board. */
 static Plan
 plan(void)
@@ -282,7 +295,7 @@ plan(void)
 			p.left_at = entry->worker[kind].left_at;
 		}
 	}
-	ll_board->crowded = p.any && (p.count >= ll_worker_limit || try_after > now);
+	make_room(p.any && (p.count >= ll_worker_limit || try_after > now));
 	LWLockRelease(ll_board->lock);
 	return p;
 }
@@ -407,6 +420,7 @@ limitledger_launcher_main(Datum arg)
 	TimestampTz scanned_at = 0;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGINT, SIG_IGN);	/* it runs nothing that could be cancelled */
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);

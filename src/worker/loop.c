@@ -15,8 +15,8 @@
  * leaves.
  *
  * It leaves between two steps: if it is asked to (ddl.c also cancels the step
- * under way), if limitledger.workers was switched off, if others wait for a
- * slot.  SIGTERM ends it at once, as any session; what the step under way has
+ * under way), if limitledger.workers was switched off, and if others wait for a
+ * slot: at once if it only waits, else after a second.  SIGTERM ends it at once, as any session; what the step under way has
  * done is rolled back, and the launcher sends another.
  */
 #include "postgres.h"
@@ -453,14 +453,16 @@ serve(void)
 	TimestampTz since = GetCurrentTimestamp();
 	int64		retry = SHORTEST_RETRY;
 
-	while (welcome())
+	for (;;)
 	{
 		Round		round;
 		int64		left;
 
-		ResetLatch(MyLatch);
+		ResetLatch(MyLatch);	/* before anything that a waker may have changed is read */
 		CHECK_FOR_INTERRUPTS();
 		take_in_settings();
+		if (!welcome())
+			break;
 		clear_due();
 		if (!one_round(&round))
 		{
@@ -476,9 +478,10 @@ serve(void)
 			retry = round.rows > 0 ? SHORTEST_RETRY : Min(retry * 2, LONGEST_RETRY);
 			left = Min(left, retry);
 		}
-		if (ll_board->crowded && ll_left(since + TURN, GetCurrentTimestamp()) == 0)
+		if (ll_board->crowded &&
+			(left > 0 || ll_left(since + TURN, GetCurrentTimestamp()) == 0))
 		{
-			if (left < TURN)
+			if (left == 0 || round.left)
 				(void) ll_board_lower(self, LL_AT_ONCE);
 			return;
 		}

@@ -39,6 +39,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#define LONGEST_NAP		(60 * USECS_PER_SEC)
 #define SHORTEST_RETRY	(50 * INT64CONST(1000)) /* of what was locked */
 #define LONGEST_RETRY	(1 * USECS_PER_SEC)
 #define SHORTEST_REST	(1 * USECS_PER_SEC) /* of a job that failed */
@@ -425,13 +426,14 @@ until_next(void)
 	return Min(ll_left(ll_board_due(self), ll_now()), ll_left(wake_at, now));
 }
 
+/* nap sleeps, but no longer than it may take to notice that a clock was set. */
 static void
 nap(int64 us)
 {
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, "waiting for what is due next");
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 Max(1, (us + 999) / 1000), PG_WAIT_EXTENSION);
+					 Max(1, (Min(us, LONGEST_NAP) + 999) / 1000), PG_WAIT_EXTENSION);
 }
 
 static void

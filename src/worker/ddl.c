@@ -150,11 +150,15 @@ utility(PlannedStmt *statement, const char *query, bool read_only,
 	{
 		next(statement, query, read_only, context, params, environment, dest, completion);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		let_back(database);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	/* one that was dropped is taken off the board, and nobody goes there until then */
+	if (!IsA(statement->utilityStmt, DropdbStmt))
+		let_back(database);
 }
 
 static void

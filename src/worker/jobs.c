@@ -57,6 +57,7 @@ ll_find_extension(LLWork *work)
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
 	{
+		work->extension = ((Form_pg_extension) GETSTRUCT(tuple))->oid;
 		schema = ((Form_pg_extension) GETSTRUCT(tuple))->extnamespace;
 		work->owner = ((Form_pg_extension) GETSTRUCT(tuple))->extowner;
 	}

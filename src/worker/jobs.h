@@ -16,6 +16,7 @@ typedef struct LLWork
 	LLBoardDatabase *board;
 
 	/* the extension, as the step under way has found it */
+	Oid			extension;
 	char	   *schema;
 	Oid			owner;
 	Oid			function;		/* one of its functions */

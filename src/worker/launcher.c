@@ -150,8 +150,15 @@ rescan(void)
 	{
 		LLBoardDatabase *entry = &ll_board->database[i];
 
-		if (OidIsValid(entry->database) && !in_use(entry) &&
-			!list_member_oid(databases, entry->database))
+		if (!OidIsValid(entry->database) || list_member_oid(databases, entry->database))
+			continue;
+		if (in_use(entry))
+		{
+			/* on its way there, or out: when it has ended */
+			entry->away_until = LL_NEVER;
+			ll_board->rescan = true;
+		}
+		else
 			entry->database = InvalidOid;
 	}
 	foreach(cell, databases)

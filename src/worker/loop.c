@@ -271,6 +271,9 @@ fail(LLJobId job, ErrorData *error)
 	line->last_error_at = now;
 	LWLockRelease(ll_board->lock);
 	job_due_at[job] = LL_NEVER;
+	/* once is DDL: the new extension is seen a moment before the news that the old tables are gone */
+	if (error->sqlerrcode == ERRCODE_UNDEFINED_TABLE && line->failures == 1)
+		return;
 	if (now < logged_at[job] + LOG_GAP && logged_at[job] != 0)
 		return;
 	logged_at[job] = now;
@@ -290,6 +293,7 @@ try_step(LLJobId job, LLStep *step)
 	MemoryContext context = CurrentMemoryContext;
 	ErrorData  *volatile error = NULL;
 	volatile bool here = true;
+	Oid			extension;
 
 	*step = (LLStep) {.due_at = LL_NEVER};
 	pgstat_report_activity(STATE_RUNNING, ll_job_name(job));
@@ -323,8 +327,11 @@ try_step(LLJobId job, LLStep *step)
 	}
 	*step = (LLStep) {.due_at = LL_NEVER};
 	work.after_subject = work.after_route = NULL;
+	extension = work.extension;
 	here = !welcome() || look();
-	if (here && welcome())
+	if (here && extension != work.extension)
+		step->more = true;		/* dropped and created again under the step's feet */
+	else if (here && welcome())
 		fail(job, error);
 	FreeErrorData(error);
 	return here;

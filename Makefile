@@ -110,8 +110,12 @@ include $(PGXS)
 
 $(OBJS) $(OBJS:.o=.bc): $(ALL_HEADERS)
 
-# The install script: the chapters in order, the receipt's columns put in.
+# The install script: the chapters in order, the receipt's columns and, for the
+# second time, the audit's query put in.
 $(SCRIPT): $(FRAGMENTS) sql/receipt.inc limitledger.control
-	sed -e '/^@receipt@$$/{' -e 'r sql/receipt.inc' -e 'd' -e '}' $(FRAGMENTS) > $@
+	sed -n '/^-- the audit:$$/,/^-- :the audit$$/p' sql/55-audit.sql > $@.audit
+	sed -e '/^@receipt@$$/{' -e 'r sql/receipt.inc' -e 'd' -e '}' \
+	    -e '/^@audit@$$/{' -e 'r $@.audit' -e 'd' -e '}' $(FRAGMENTS) > $@
+	rm $@.audit
 
 endif

@@ -88,6 +88,7 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 WITH
+-- the audit:
 -- what each budget's reservations say
 held AS (
   SELECT r.subject, r.route, r.generation, r.epoch,
@@ -233,4 +234,36 @@ SELECT 'D5', o.subject, NULL, NULL, NULL,
               o.operation_id, o.reservation_id)
 FROM operation o LEFT JOIN reservation r USING (subject, reservation_id)
 WHERE o.reservation_id IS NOT NULL AND r.operation_id IS DISTINCT FROM o.operation_id
+-- :the audit
+$$;
+
+-- verify_subjects() is the same audit of some subjects: every rule is one of a
+-- subject's own rows, so ranges that meet make a whole.  The Makefile puts the
+-- lines between the two marks above in here.
+CREATE FUNCTION verify_subjects(
+  after_subject text DEFAULT NULL,   -- from the first one behind it; NULL: from the beginning
+  last_subject text DEFAULT NULL,    -- up to this one; NULL: to the end
+  OUT rule text, OUT subject text, OUT route text, OUT generation bigint, OUT epoch timestamptz,
+  OUT detail text)
+RETURNS SETOF record
+LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+WITH
+reservation AS NOT MATERIALIZED (
+  SELECT * FROM @extschema@.reservation r
+  WHERE r.subject > coalesce($1, '') AND ($2 IS NULL OR r.subject <= $2)),
+operation AS NOT MATERIALIZED (
+  SELECT * FROM @extschema@.operation o
+  WHERE o.subject > coalesce($1, '') AND ($2 IS NULL OR o.subject <= $2)),
+head_budget AS NOT MATERIALIZED (
+  SELECT * FROM @extschema@.head_budget b
+  WHERE b.subject > coalesce($1, '') AND ($2 IS NULL OR b.subject <= $2)),
+closed_budget AS NOT MATERIALIZED (
+  SELECT * FROM @extschema@.closed_budget b
+  WHERE b.subject > coalesce($1, '') AND ($2 IS NULL OR b.subject <= $2)),
+budgets AS NOT MATERIALIZED (
+  SELECT * FROM @extschema@.budgets b
+  WHERE b.subject > coalesce($1, '') AND ($2 IS NULL OR b.subject <= $2)),
+@audit@
 $$;

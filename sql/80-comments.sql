@@ -201,6 +201,11 @@ $$Proves the rules over the whole database in one snapshot: a row for each discr
 
 rule names the rule that does not hold, detail the figures. Runs with the owner's rights, takes no lock that a call would wait for, and reads every budget and reservation once.$$;
 
+COMMENT ON FUNCTION verify_subjects IS
+$$Proves the same rules for some subjects: those behind the first argument, up to the second (C1, C2, B5).
+
+after_subject: NULL, the default, begins with the first subject. last_subject: NULL ends with the last one. Ranges that meet prove the whole, in several snapshots: so a large ledger is audited without one that lasts. Runs with the owner's rights, takes no lock that a call would wait for, and reads the budgets and reservations of these subjects once.$$;
+
 COMMENT ON VIEW policies IS
 'Every published generation, with its stage (published, active, draining, retired), its switch instant, that of its retirement and its document as published (B1, B4).';
 

@@ -30,7 +30,7 @@ WITH said (bundles, names) AS (VALUES
     freeze, unfreeze, freeze_route, unfreeze_route, grant_capacity, import_usage, import_usage_batch, repay_debt,
     maintain, expire_reservations, claim_expiring, finish_expiring, expire_executions, repay_debtors}'),
   -- reads everything and proves it
-  ('{auditor}', '{verify_conservation, bundle_privileges,
+  ('{auditor}', '{verify_conservation, verify_subjects, bundle_privileges, worker_status, workers,
     policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions, subject_bindings,
     open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt,
     ledger_totals, unknown_usage_convergence, decision_counters, count_decisions}'),

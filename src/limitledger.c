@@ -4,7 +4,9 @@
  */
 #include "postgres.h"
 
+#include "board.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "store/binding.h"
 #include "store/clock.h"
 #include "store/counters.h"
@@ -12,10 +14,21 @@
 #include "store/policy.h"
 #include "store/table.h"
 #include "utils/guc.h"
+#include "worker/settings.h"
+#include "worker/worker.h"
 
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
+
+/* What needs shared memory and processes: workers are an offer, never a need (J4). */
+static void
+preload(void)
+{
+	ll_board_init();
+	ll_launcher_init();
+	ll_ddl_init();
+}
 
 void
 _PG_init(void)
@@ -26,5 +39,8 @@ _PG_init(void)
 	ll_store_init();
 	ll_policy_init();
 	ll_binding_init();
+	ll_settings_init();
+	if (process_shared_preload_libraries_in_progress && !IsBinaryUpgrade)
+		preload();
 	MarkGUCPrefixReserved("limitledger");
 }

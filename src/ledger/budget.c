@@ -208,8 +208,12 @@ ll_repay_debtors(int32 limit, Datum after_subject, Datum after_route, LLDebtors 
 		debtors->last_route = ll_copy_varlena(slot->tts_values[LL_BUDGET_ROUTE]);
 		ll_pair_init(work, debtors->last_subject, debtors->last_route);
 		if (ll_pair_find_and_lock(work, LockWaitSkip) != LL_LOCK_TAKEN)
+		{
+			debtors->busy = true;
 			continue;
+		}
 		ll_pair_present(work);
+		debtors->next_at = Min(debtors->next_at, ll_pair_relief_at(work));
 		repaid = work->debt_before - ll_pair_debt(&work->head.pair);
 		debtors->pairs += repaid > 0;
 		debtors->repaid_units = ll_add_capped(debtors->repaid_units, repaid);

@@ -135,8 +135,8 @@ ll_claim_expiring(int32 limit, LLExpiry *expiry)
 	row.slot = ll_table_slot(LL_TABLE_RESERVATION);
 	while (expiry->claimed < limit && ll_scan_next(scan, row.slot))
 		if (ll_reservation_lock(&row, snapshot, LockWaitSkip) == LL_LOCK_TAKEN &&
-			claim(&row, now))
-			expiry->claimed++;
+			claim(&row, now) && expiry->claimed++ == 0)
+			expiry->oldest_at = row.state.expires_at;
 	ll_scan_end(scan);
 	ll_snapshot_drop(snapshot);
 	ll_store_step();
@@ -254,8 +254,47 @@ ll_expire_executions(int32 limit, LLExpiry *expiry)
 			continue;
 		row.unknown_at = now;
 		ll_reservation_update(&row);
-		expiry->unknown++;
+		if (expiry->unknown++ == 0)
+			expiry->oldest_at = row.state.expires_at;
 	}
 	ll_scan_end(scan);
 	ll_snapshot_drop(snapshot);
+}
+
+/* the index that lists rows of a state by their deadline */
+static LLIndexId
+index_of(LLState state)
+{
+	if (state == LL_RESERVED)
+		return LL_INDEX_RESERVED;
+	return state == LL_STARTED ? LL_INDEX_STARTED : LL_INDEX_EXPIRING;
+}
+
+/*
+ * ll_next_due tells what is due in RESERVED, STARTED or EXPIRING, and when the
+ * next row will be.  An EXPIRING row is due whatever its deadline.
+ */
+LLDue
+ll_next_due(LLState state)
+{
+	Snapshot	snapshot = ll_snapshot_take();
+	TimestampTz now = state == LL_EXPIRING ? LL_TIME_MAX : ll_clock_now();
+	LLDue		due = {false, LL_TIME_MAX};
+	LLReservationRow row = {.slot = ll_table_slot(LL_TABLE_RESERVATION)};
+	LLScan	   *scan = ll_due_begin(index_of(state), now, snapshot);
+
+	due.now = ll_scan_next(scan, row.slot);
+	ll_scan_end(scan);
+	if (state != LL_EXPIRING)
+	{
+		scan = ll_due_after_begin(index_of(state), now, snapshot);
+		if (ll_scan_next(scan, row.slot))
+		{
+			ll_reservation_read(&row);
+			due.next_at = row.state.expires_at;
+		}
+		ll_scan_end(scan);
+	}
+	ll_snapshot_drop(snapshot);
+	return due;
 }

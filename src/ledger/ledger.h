@@ -152,13 +152,22 @@ typedef struct LLExpiry
 	int64		expired;
 	LLUnits		expired_units;
 	int64		unknown;
+	TimestampTz oldest_at;		/* deadline of the first row that was due */
 } LLExpiry;
+
+/* What stands in a state that time ends. */
+typedef struct LLDue
+{
+	bool		now;			/* something is due, or claimed */
+	TimestampTz next_at;		/* the next deadline; LL_TIME_MAX: none */
+} LLDue;
 
 extern bool ll_holds_matter(const LLVerdict *verdict);
 extern bool ll_end_due_holds(LLPairWork *work);
 extern void ll_claim_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_finish_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_expire_executions(int32 limit, LLExpiry *expiry);
+extern LLDue ll_next_due(LLState state);
 
 /* claim.c */
 typedef struct LLClaim
@@ -202,6 +211,8 @@ typedef struct LLDebtors
 	LLUnits		repaid_units;
 	Datum		last_subject;	/* 0: that was the end */
 	Datum		last_route;
+	TimestampTz next_at;		/* when one of those that still owe can be repaid */
+	bool		busy;			/* one of them was locked */
 } LLDebtors;
 
 extern const char *ll_admission_name(const LLPairWork *work);

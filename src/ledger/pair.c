@@ -9,6 +9,7 @@
 
 #include "pair.h"
 
+#include "board.h"
 #include "store/clock.h"
 #include "errors.h"
 #include "miscadmin.h"
@@ -140,6 +141,29 @@ ll_pair_rolled(const LLPairWork *work)
 {
 	return work->closings != NIL || work->head.pair.older_repaid > 0 ||
 		work->head.pair.head.overdraft_repaid != work->repaid_before;
+}
+
+/*
+ * ll_pair_relief_at says when time alone does more for a pair that owes: refill
+ * has paid all of its debt, or an epoch ends (E2).  LL_TIME_MAX: it owes nothing.
+ */
+TimestampTz
+ll_pair_relief_at(const LLPairWork *work)
+{
+	const LLPair *pair = &work->head.pair;
+	LLUnits		debt = ll_pair_debt(pair);
+	LLVerdict	verdict = {0};
+	TimestampTz at;
+
+	if (debt == 0)
+		return LL_TIME_MAX;
+	at = ll_period_after(&work->reigns.ruling->periods, pair->head.epoch, 1);
+	if (ll_pair_policy(work)->refill == LL_REFILL_CONTINUOUS)
+	{
+		ll_refill_wait(pair, ll_pair_policy(work), debt, &verdict);
+		at = Min(at, verdict.wait_until);
+	}
+	return at;
 }
 
 /*
@@ -312,4 +336,5 @@ ll_pair_write(LLPairWork *work)
 		ll_closed_update(head, closed);
 	}
 	ll_head_update(head);
+	ll_board_note(LL_WORKER_REPAYMENT, ll_pair_relief_at(work));
 }

@@ -44,6 +44,7 @@ extern LLLock ll_pair_find_and_lock(LLPairWork *work, LockWaitPolicy policy);
 extern void ll_pair_present(LLPairWork *work);
 extern void ll_pair_look(LLPairWork *work, Datum subject, Datum route);
 extern bool ll_pair_rolled(const LLPairWork *work);
+extern TimestampTz ll_pair_relief_at(const LLPairWork *work);
 extern bool ll_pair_create(LLPairWork *work);
 extern bool ll_pair_open(LLPairWork *work);
 extern LLClosed *ll_pair_budget(LLPairWork *work, int64 generation, TimestampTz epoch);

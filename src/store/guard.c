@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "board.h"
 #include "columns.h"
 #include "commands/trigger.h"
 #include "core/transition.h"
@@ -249,6 +250,7 @@ limitledger_policy_changed(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("policy_changed must be called as a trigger")));
 	ll_durability_note();
+	ll_board_note(LL_WORKER_REPAYMENT, LL_AT_ONCE);	/* pairs that owe may be paid sooner now */
 	CacheInvalidateRelcache(trigger->tg_relation);
 	return PointerGetDatum(NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "access/stratnum.h"
 #include "access/tableam.h"
+#include "board.h"
 #include "columns.h"
 #include "errors.h"
 #include "miscadmin.h"
@@ -558,6 +559,16 @@ ll_reservation_lock(LLReservationRow *row, Snapshot snapshot, LockWaitPolicy pol
 	return lock;
 }
 
+/* note_deadline tells the workers what time will end, once this has committed (D14). */
+static void
+note_deadline(const LLReservationRow *row)
+{
+	LLState		state = row->state.state;
+
+	if (state == LL_RESERVED || state == LL_EXPIRING || state == LL_STARTED)
+		ll_board_note(LL_WORKER_EXPIRY, row->state.expires_at);
+}
+
 /* ll_reservation_insert writes a new row; false if the id is taken. */
 bool
 ll_reservation_insert(const LLReservationRow *row)
@@ -565,6 +576,7 @@ ll_reservation_insert(const LLReservationRow *row)
 	Datum		values[LL_RESERVATION_NATTS];
 	bool		nulls[LL_RESERVATION_NATTS];
 
+	note_deadline(row);
 	put_reservation(values, nulls, row);
 	return ll_row_insert(LL_TABLE_RESERVATION, values, nulls, NULL);
 }
@@ -575,6 +587,7 @@ ll_reservation_update(const LLReservationRow *row)
 	Datum		values[LL_RESERVATION_NATTS];
 	bool		nulls[LL_RESERVATION_NATTS];
 
+	note_deadline(row);
 	put_reservation(values, nulls, row);
 	ll_row_update(LL_TABLE_RESERVATION, row->slot, values, nulls);
 }
@@ -628,6 +641,16 @@ ll_claimable_begin(bool lapsed, TimestampTz now, Snapshot snapshot)
 	else
 		ll_key_null(&key, 1);
 	return ll_scan_begin(LL_INDEX_CLAIMABLE, snapshot, &key, 1);
+}
+
+/* ll_due_after_begin scans rows of one state whose time comes later. */
+LLScan *
+ll_due_after_begin(LLIndexId index, TimestampTz after, Snapshot snapshot)
+{
+	ScanKeyData key;
+
+	ll_key_time(&key, 1, BTGreaterStrategyNumber, after);
+	return ll_scan_begin(index, snapshot, &key, 1);
 }
 
 /* ll_pair_due_begin scans RESERVED and EXPIRING rows of one pair. */

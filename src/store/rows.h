@@ -149,6 +149,7 @@ extern LLScan *ll_ids_begin(Datum subject, Datum first, Datum last, Snapshot sna
 extern bool ll_ids_next(LLScan *scan, Datum *id);
 extern LLScan *ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot);
 extern LLScan *ll_claimable_begin(bool lapsed, TimestampTz now, Snapshot snapshot);
+extern LLScan *ll_due_after_begin(LLIndexId index, TimestampTz after, Snapshot snapshot);
 extern LLScan *ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot);
 
 extern bool ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapshot);

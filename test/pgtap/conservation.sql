@@ -39,17 +39,22 @@ SELECT format('ALTER TABLE limitledger.%I DROP CONSTRAINT %I', r.relname, c.conn
 FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid
 WHERE c.connamespace = 'limitledger'::regnamespace AND c.contype = 'c' AND r.relkind = 'r' \gexec
 
--- finds seeds a discrepancy, asks the audit, takes it back.
+-- finds seeds a discrepancy, asks the audit, in one piece and in parts, and takes it back.
 CREATE FUNCTION helpers.finds(seed text, expected text, description text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
   said text;
+  parts text;
   rows bigint;
 BEGIN
   BEGIN
     EXECUTE seed;
     GET DIAGNOSTICS rows = ROW_COUNT;
     SELECT coalesce(string_agg(DISTINCT concat_ws(' ', rule, subject, route), ', '), 'nothing') INTO said FROM limitledger.verify_conservation();
+    SELECT coalesce(string_agg(DISTINCT concat_ws(' ', rule, subject, route), ', '), 'nothing') INTO parts
+    FROM (SELECT * FROM limitledger.verify_subjects(NULL, 'm') UNION ALL SELECT * FROM limitledger.verify_subjects('m', 't')
+          UNION ALL SELECT * FROM limitledger.verify_subjects('t')) p;
+    IF parts <> said THEN said := format('%s, but in parts %s', said, parts); END IF;
     IF rows = 0 THEN said := 'the seed changed no row'; END IF;
     RAISE EXCEPTION USING ERRCODE = 'XX999';
   EXCEPTION WHEN SQLSTATE 'XX999' THEN NULL;

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(664);
+SELECT plan(675);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -71,6 +71,10 @@ INSERT INTO contract VALUES
   ('outcomes', '', 'outcome text, dimension text, retry_kind text, rule text, meaning text', true, 'i'),
   ('sqlstates', '', 'sqlstate text, name text, meaning text', true, 'i'),
   ('verify_conservation', '', 'rule text, subject text, route text, generation bigint, epoch timestamp with time zone, detail text', true, 's'),
+  ('verify_subjects', 'after_subject text DEFAULT NULL::text, last_subject text DEFAULT NULL::text',
+    'rule text, subject text, route text, generation bigint, epoch timestamp with time zone, detail text', true, 's'),
+  ('worker_status', '', 'job text, backend_type text, pid integer, status text, next_at timestamp with time zone, last_run_at timestamp with time zone, last_rows bigint, '
+    'total_rows bigint, lag interval, failures integer, last_error text, last_error_at timestamp with time zone', true, 'v'),
   ('request_digest', 'request jsonb', NULL, false, 'i'),
   ('canonical_json', 'request jsonb', NULL, false, 'i'),
   ('structured_string', 'value text', NULL, false, 'i'),

@@ -163,6 +163,8 @@ SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e',
   ('10:00:32', $$claim_unknown_usage()$$, NULL),
   ('10:00:32', $$count_decisions()$$, NULL),
   ('10:00:32', $$verify_conservation()$$, NULL),
+  ('10:00:32', $$verify_subjects('a', 'z')$$, NULL),
+  ('10:00:32', $$worker_status()$$, NULL),
   ('10:00:32', $$bundles()$$, NULL),
   ('10:00:32', $$bundle_privileges('limitledger_test_other', 'gateway')$$, NULL),
   ('10:00:32', $$grant_bundle('limitledger_test_other', 'gateway')$$, NULL),
@@ -204,7 +206,8 @@ SELECT '2030-01-01 ' || clock || '+00', replace(replace(call, '@d', :'d'), '@e',
   ('10:00:32', $$pairs_in_debt$$, NULL),
   ('10:00:32', $$ledger_totals$$, NULL),
   ('10:00:32', $$unknown_usage_convergence$$, NULL),
-  ('10:00:32', $$decision_counters$$, NULL)
+  ('10:00:32', $$decision_counters$$, NULL),
+  ('10:00:32', $$workers$$, NULL)
   ) v (clock, call, error);
 UPDATE shadow.call SET call = replace(replace(replace(call, '@chat', shadow.document('chat')::text), '@more', shadow.document('chat', '{"burst": 2000}')::text),
   '@gone', shadow.document('gone')::text);

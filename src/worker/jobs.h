@@ -1,0 +1,53 @@
+/*
+ * jobs.h
+ *	  What a worker does, one short step a job.
+ */
+#ifndef LL_WORKER_JOBS_H
+#define LL_WORKER_JOBS_H
+
+#include "postgres.h"
+
+#include "worker.h"
+
+/* A worker's view of its database.  What has to outlive a step is in `context`. */
+typedef struct LLWork
+{
+	MemoryContext context;
+	LLBoardDatabase *board;
+
+	/* the extension, as the step under way has found it */
+	Oid			extension;
+	char	   *schema;
+	Oid			owner;
+	Oid			function;		/* one of its functions */
+
+	/* where the walk over the pairs that owe has come, and what it has seen */
+	char	   *after_subject;
+	char	   *after_route;
+	TimestampTz debt_due_at;
+	bool		debt_left;
+} LLWork;
+
+/* What a step says. */
+typedef struct LLStep
+{
+	int64		rows;			/* that it did */
+	bool		more;			/* go on at once */
+	bool		left;			/* something is due, but locked */
+	TimestampTz due_at;			/* the next one, by the ledger's clock */
+	TimestampTz next_at;		/* not before, by the server's clock; 0: when due */
+	int64		late_us;		/* how long after its deadline the work began */
+	bool		done;			/* worth noting though it did nothing */
+} LLStep;
+
+typedef struct LLJob
+{
+	bool		by_interval;	/* not by deadlines */
+	void		(*step) (LLWork *work, LLStep *step);
+} LLJob;
+
+extern const LLJob ll_jobs[LL_JOBS];
+
+extern bool ll_find_extension(LLWork *work);
+
+#endif							/* LL_WORKER_JOBS_H */

@@ -40,10 +40,11 @@ check: ## every test; CI=1 makes warnings errors
 	@tools/setup check
 	@$(MAKE) --no-print-directory ready
 	@test/run
-bench: ## what a call costs, beside plpgsql
+bench: ## what a call costs, beside plpgsql and among stored reservations
 	@tools/setup
 	@$(MAKE) --no-print-directory ready
 	@bench/run
+	@bench/retention
 unit: ## tests of the decisions alone
 	@test/run unit model
 layering: ## who may include whom

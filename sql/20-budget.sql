@@ -27,7 +27,7 @@ CREATE TABLE head_budget (
   retired_for_emergency bigint      NOT NULL DEFAULT 0,
   overdraft_repaid      bigint      NOT NULL DEFAULT 0,
   burned                bigint      NOT NULL DEFAULT 0,     -- un-minted at the cap
-  purged_spent          bigint      NOT NULL DEFAULT 0,
+  purged_spent          bigint      NOT NULL DEFAULT 0,     -- the part of spent whose rows are purged (D15)
 
   -- What belongs to the pair rather than to one of its budgets.
   older_debt            bigint      NOT NULL DEFAULT 0,     -- of its closed budgets
@@ -45,7 +45,7 @@ CREATE TABLE head_budget (
   CONSTRAINT overdraft_issued_sign      CHECK (overdraft_issued >= 0),
   CONSTRAINT available_sign             CHECK (available >= 0),
   CONSTRAINT reserved_sign              CHECK (reserved >= 0),
-  CONSTRAINT spent_sign                 CHECK (spent >= 0),
+  CONSTRAINT spent_sign                 CHECK (spent >= 0 AND spent >= purged_spent),
   CONSTRAINT retired_for_emergency_sign CHECK (retired_for_emergency >= 0),
   CONSTRAINT overdraft_repaid_sign      CHECK (overdraft_repaid >= 0),
   CONSTRAINT conservation CHECK (
@@ -92,6 +92,8 @@ CREATE TABLE closed_budget (
 
   closed_at             timestamptz NOT NULL,
   closing_available     bigint      NOT NULL,               -- at that instant, for the audit of B5
+  changed_at            timestamptz NOT NULL,               -- no reservation of it has ended later
+  follows_purged        boolean     NOT NULL DEFAULT false, -- the budget that it follows is purged (D15)
 
   -- Opening order of a pair: generations grow, epochs grow within one.
   PRIMARY KEY (subject, route, generation, epoch),
@@ -101,7 +103,7 @@ CREATE TABLE closed_budget (
   CONSTRAINT overdraft_issued_sign      CHECK (overdraft_issued >= 0),
   CONSTRAINT available_sign             CHECK (available >= 0),
   CONSTRAINT reserved_sign              CHECK (reserved >= 0),
-  CONSTRAINT spent_sign                 CHECK (spent >= 0),
+  CONSTRAINT spent_sign                 CHECK (spent >= 0 AND spent >= purged_spent),
   CONSTRAINT retired_for_emergency_sign CHECK (retired_for_emergency >= 0),
   CONSTRAINT overdraft_repaid_sign      CHECK (overdraft_repaid >= 0),
   CONSTRAINT conservation CHECK (
@@ -110,11 +112,17 @@ CREATE TABLE closed_budget (
   CONSTRAINT repaid_at_most_issued CHECK (overdraft_repaid <= overdraft_issued),
   CONSTRAINT counters_sign CHECK (
     burned >= 0 AND purged_spent >= 0 AND carried >= opening AND deficit >= 0
-    AND closing_available BETWEEN 0 AND available)
+    AND closing_available BETWEEN 0 AND available),
+  CONSTRAINT purged_was_followed CHECK (NOT follows_purged OR follows_generation IS NOT NULL)
 ) WITH (fillfactor = 80);
 
 CREATE INDEX closed_budget_debt ON closed_budget (subject, route, generation, epoch)
   WHERE overdraft_issued > overdraft_repaid;
+
+-- For the purge: a budget that was followed by one that has closed, too, in the
+-- order in which it closed itself.  No column here changes but the last one, once.
+CREATE INDEX closed_budget_followed ON closed_budget (follows_generation, opened_at)
+  WHERE follows_generation IS NOT NULL AND NOT follows_purged;
 
 -- What a generation in shadow would have made of a pair, beside its real budgets (B7):
 -- a head like any other, which holds nothing, and how often it would have admitted and

@@ -73,6 +73,10 @@ CREATE INDEX reservation_converged ON reservation (route, ended_at, unknown_at) 
 CREATE INDEX reservation_pair_due ON reservation (subject, route, expires_at)
   WHERE state IN ('RESERVED', 'EXPIRING');
 
+-- And what has ended, for the purge: each generation has a retention of its own, so
+-- each is read from its oldest row to the first that is not due (D15).
+CREATE INDEX reservation_ended ON reservation (generation, ended_at) WHERE ended_at IS NOT NULL;
+
 -- What an operation id is bound to: one thing per subject, whoever asks first.
 -- Either a reservation (D5), or usage that was never reserved (D12).
 CREATE TABLE operation (
@@ -91,6 +95,8 @@ CREATE TABLE operation (
       ELSE usage_units >= 0 AND route IS NOT NULL AND generation IS NOT NULL AND epoch IS NOT NULL
     END)
 );
+-- For the purge: usage that was never reserved, the oldest of a generation first (D15).
+CREATE INDEX operation_usage ON operation (generation, bound_at) WHERE usage_units IS NOT NULL;
 
 -- Extensions that took effect, by the id that the caller chose (D13).
 CREATE TABLE extension (

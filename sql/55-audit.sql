@@ -42,7 +42,8 @@ SELECT b.subject, b.route, b.generation, b.epoch, true AS is_head,
        b.available, b.reserved, b.spent, b.retired_for_emergency, b.overdraft_repaid,
        b.overdraft_issued - b.overdraft_repaid AS debt, b.burned, b.deficit, b.purged_spent,
        b.carried, b.line, b.whole, b.follows_generation, b.follows_epoch,
-       b.opened_at, NULL::timestamptz AS closed_at, b.frozen_at, b.frozen_reason
+       b.opened_at, NULL::timestamptz AS closed_at, b.frozen_at, b.frozen_reason,
+       false AS follows_purged
 FROM head_budget b
 UNION ALL
 SELECT b.subject, b.route, b.generation, b.epoch, false,
@@ -50,7 +51,7 @@ SELECT b.subject, b.route, b.generation, b.epoch, false,
        b.available, b.reserved, b.spent, b.retired_for_emergency, b.overdraft_repaid,
        b.overdraft_issued - b.overdraft_repaid, b.burned, b.deficit, b.purged_spent,
        b.carried, b.line, b.whole, b.follows_generation, b.follows_epoch,
-       b.opened_at, b.closed_at, NULL, NULL
+       b.opened_at, b.closed_at, NULL, NULL, b.follows_purged
 FROM closed_budget b;
 
 CREATE VIEW reservations AS
@@ -112,10 +113,11 @@ older AS (
   SELECT c.subject, c.route, sum(c.overdraft_issued::numeric - c.overdraft_repaid) AS debt,
          sum(c.reserved) AS reserved
   FROM closed_budget c GROUP BY 1, 2),
--- each budget with the one that it took over from
+-- each budget with the one that it took over from; the oldest one that a purge has
+-- left says itself that this one is gone, so one that is missing is still found
 chain AS (
   SELECT b.subject, b.route, b.generation, b.epoch, b.is_head, b.line, b.whole,
-         b.carried, b.opening, b.follows_generation, b.opened_at, p.cap, p.refill_kind,
+         b.carried, b.opening, b.follows_generation, b.follows_purged, b.opened_at, p.cap, p.refill_kind,
          f.subject IS NOT NULL AS found, f.line AS line_before, f.closed_at,
          f.closing_available, f.deficit AS deficit_before, q.cap AS cap_before,
          count(*) OVER (PARTITION BY b.subject, b.route, b.follows_generation, b.follows_epoch) AS twins
@@ -195,17 +197,18 @@ WHERE b.available > 0 AND b.overdraft_issued::numeric - b.overdraft_repaid + coa
 
 UNION ALL
 SELECT 'B5', c.subject, c.route, c.generation, c.epoch,
-       CASE WHEN NOT c.found THEN 'the budget that it follows does not exist'
+       CASE WHEN c.follows_purged AND c.found THEN 'it says that the budget that it follows is purged'
+            WHEN NOT c.found AND NOT c.follows_purged THEN 'the budget that it follows does not exist'
             WHEN c.twins > 1 THEN 'two budgets follow the same one'
             ELSE 'it opened before the one that it follows had closed' END
 FROM chain c
 WHERE c.follows_generation IS NOT NULL
-  AND (NOT c.found OR c.twins > 1 OR c.opened_at <> c.closed_at)
+  AND (c.found = c.follows_purged OR c.twins > 1 OR c.opened_at <> c.closed_at)
 
 UNION ALL
-SELECT 'B5', c.subject, c.route, min(c.generation), NULL, 'more than one budget follows none'
+SELECT 'B5', c.subject, c.route, min(c.generation), NULL, 'more than one budget follows none or a purged one'
 FROM chain c
-WHERE c.follows_generation IS NULL
+WHERE c.follows_generation IS NULL OR c.follows_purged
 GROUP BY c.subject, c.route HAVING count(*) > 1
 
 UNION ALL
@@ -214,13 +217,13 @@ SELECT 'B5', c.subject, c.route, c.generation, c.epoch,
 FROM chain c
 WHERE c.opening > c.carried
    OR c.carried <> CASE
-        WHEN c.follows_generation IS NULL THEN c.carried
+        WHEN NOT c.found THEN c.carried
         WHEN c.line <> c.line_before AND c.refill_kind = 'window' THEN c.cap
         WHEN c.line <> c.line_before THEN -1
         WHEN c.whole THEN greatest(0, least(c.cap, c.closing_available::numeric - c.deficit_before
                                                    + c.cap - c.cap_before))
         ELSE least(c.cap, c.closing_available) END
-   OR (c.follows_generation IS NULL AND c.carried > c.cap)
+   OR (NOT c.found AND c.carried > c.cap)
 
 UNION ALL
 SELECT 'D5', r.subject, r.route, r.generation, r.epoch,

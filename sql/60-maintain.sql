@@ -7,7 +7,8 @@
 CREATE PROCEDURE maintain(
   batch_limit integer DEFAULT 1000, time_limit interval DEFAULT '10 seconds',
   INOUT claimed bigint DEFAULT 0, INOUT expired bigint DEFAULT 0, INOUT unknown bigint DEFAULT 0,
-  INOUT debtors bigint DEFAULT 0, INOUT repaid_units bigint DEFAULT 0)
+  INOUT debtors bigint DEFAULT 0, INOUT repaid_units bigint DEFAULT 0,
+  INOUT purged bigint DEFAULT 0, INOUT purged_budgets bigint DEFAULT 0)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -15,6 +16,7 @@ DECLARE
   step     pg_catalog.record;
   worked   boolean;
   debtor   pg_catalog.record;
+  purge    pg_catalog.record;
 BEGIN
   IF time_limit IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'LL101', MESSAGE = 'time_limit must not be NULL',
@@ -27,6 +29,7 @@ BEGIN
       HINT = 'A time of 0 works off one batch of each kind.';
   END IF;
   claimed := 0; expired := 0; unknown := 0; debtors := 0; repaid_units := 0;
+  purged := 0; purged_budgets := 0;
   LOOP
     worked := false;
 
@@ -54,6 +57,33 @@ BEGIN
     FROM @extschema@.repay_debtors(batch_limit, debtor.last_subject, debtor.last_route) r;
     debtors := debtors OPERATOR(pg_catalog.+) debtor.pairs;
     repaid_units := repaid_units OPERATOR(pg_catalog.+) debtor.repaid_units;
+    COMMIT;
+    EXIT WHEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) ends_at;
+  END LOOP;
+
+  SELECT 0::bigint AS next_generation, NULL::pg_catalog.timestamptz AS next_instant INTO purge;
+  WHILE purge.next_generation IS NOT NULL LOOP
+    SELECT p.* INTO purge
+    FROM @extschema@.purge_reservations(batch_limit, purge.next_generation, purge.next_instant) p;
+    purged := purged OPERATOR(pg_catalog.+) purge.purged;
+    COMMIT;
+    EXIT WHEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) ends_at;
+  END LOOP;
+
+  SELECT 0::bigint AS next_generation, NULL::pg_catalog.timestamptz AS next_instant INTO purge;
+  WHILE purge.next_generation IS NOT NULL LOOP
+    SELECT p.* INTO purge
+    FROM @extschema@.purge_usage(batch_limit, purge.next_generation, purge.next_instant) p;
+    purged := purged OPERATOR(pg_catalog.+) purge.purged;
+    COMMIT;
+    EXIT WHEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) ends_at;
+  END LOOP;
+
+  SELECT 0::bigint AS next_generation, NULL::pg_catalog.timestamptz AS next_instant INTO purge;
+  WHILE purge.next_generation IS NOT NULL LOOP
+    SELECT p.* INTO purge
+    FROM @extschema@.purge_budgets(batch_limit, purge.next_generation, purge.next_instant) p;
+    purged_budgets := purged_budgets OPERATOR(pg_catalog.+) purge.purged;
     COMMIT;
     EXIT WHEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) ends_at;
   END LOOP;

@@ -148,11 +148,11 @@ reason: 1 to 256 bytes, kept in operator_actions. With debt it is REFUSED debt. 
 -- ---- Maintenance ---------------------------------------------------------------
 
 COMMENT ON PROCEDURE maintain IS
-$$Does all that is due, in bounded steps of one transaction each: holds expire, executions become unknown, debt is repaid (J4, D10, D14, E3).
+$$Does all that is due, in bounded steps of one transaction each: holds expire, executions become unknown, debt is repaid, what is no longer kept is purged (J4, D10, D14, D15, E3).
 
-batch_limit: rows or pairs of one step, 1 to 100000. time_limit: 0 or more; no step begins after it. Rows and pairs that somebody else has locked are left to the next run. CALL it outside a transaction block, from cron; the caller needs EXECUTE on claim_expiring, finish_expiring, expire_executions and repay_debtors, too. The ledger is right without it.
+batch_limit: rows or pairs of one step, 1 to 100000. time_limit: 0 or more; no step begins after it. Rows and pairs that somebody else has locked are left to the next run. CALL it outside a transaction block, from cron; the caller needs EXECUTE on claim_expiring, finish_expiring, expire_executions, repay_debtors, purge_reservations, purge_usage and purge_budgets, too. The ledger is right without it.
 
-Returns holds claimed and expired, executions that became unknown, pairs that repaid and the units they repaid. Errors: LL106; 2D000 inside a transaction block; 25006 in a read-only transaction.$$;
+Returns holds claimed and expired, executions that became unknown, pairs that repaid and the units they repaid, reservations and usages that were purged, and closed budgets that were. Errors: LL106; 2D000 inside a transaction block; 25006 in a read-only transaction.$$;
 
 COMMENT ON FUNCTION expire_reservations IS
 $$Claims holds that have run out and gives their units back, in one transaction; never waits for a lock (D14).
@@ -178,6 +178,21 @@ COMMENT ON FUNCTION repay_debtors IS
 $$Lets the refill that is due pay the debts of a bounded number of pairs, in key order after the given one; waits for nobody (E3).
 
 batch_limit: 1 to 100000 pairs. Begin after '' and '', go on after last_subject and last_route, end when they are NULL. Errors: LL101, LL106; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION purge_reservations IS
+$$Deletes reservations that ended longer ago than their policy keeps them, a bounded number in the order of generations and of time; their budgets keep the sum (D15).
+
+batch_limit: 1 to 100000 rows, and as many generations. Begin at 0 and NULL, go on at next_generation and next_instant, end when they are NULL. Operations and extensions go with their reservation. What is open is never purged, and what somebody uses is left to the next run. Fences are kept as long as the generations that are not retired ask for at most. purged_units: what the rows had spent, now in purged_spent of their budgets. Errors: LL101, LL106; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION purge_usage IS
+$$Deletes records of unreserved usage that are older than their policy keeps what has ended, a bounded number as purge_reservations does (D15, D12).
+
+batch_limit: 1 to 100000 rows, and as many generations. Begin at 0 and NULL, go on at next_generation and next_instant, end when they are NULL. purged_units: what was recorded, now in purged_spent of the budgets. Errors: LL101, LL106; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION purge_budgets IS
+$$Deletes closed budgets that hold and owe nothing and that no stored row tells of, the oldest of their pairs first; each pair keeps the one that its head follows (D15, B5).
+
+batch_limit: 1 to 100000 budgets, and as many generations. Begin at 0 and NULL, go on at next_generation and next_instant, end when they are NULL. A budget goes once nothing has changed it for the retention of its policy. purged_units: what they had spent. Errors: LL101, LL106; 25006 in a read-only transaction.$$;
 
 -- ---- The protocol as tables ------------------------------------------------------
 

@@ -28,7 +28,8 @@ WITH said (bundles, names) AS (VALUES
   ('{operator}', '{publish_policy, activate_policy, shadow_policy, canary_policy, drain_policy, retire_policy, rollback_policy, policy_diff,
     bind_subject, unbind_subject, free_role,
     freeze, unfreeze, freeze_route, unfreeze_route, grant_capacity, import_usage, import_usage_batch, repay_debt,
-    maintain, expire_reservations, claim_expiring, finish_expiring, expire_executions, repay_debtors}'),
+    maintain, expire_reservations, claim_expiring, finish_expiring, expire_executions, repay_debtors,
+    purge_reservations, purge_usage, purge_budgets}'),
   -- reads everything and proves it
   ('{auditor}', '{verify_conservation, verify_subjects, bundle_privileges, worker_status, workers,
     policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions, subject_bindings,

@@ -39,6 +39,9 @@ static const struct
 	[LL_JOB_FINISH] = {"finish_expiring", LL_WORKER_EXPIRY},
 	[LL_JOB_EXECUTIONS] = {"expire_executions", LL_WORKER_EXPIRY},
 	[LL_JOB_REPAY] = {"repay_debtors", LL_WORKER_REPAYMENT},
+	[LL_JOB_PURGE_RESERVATIONS] = {"purge_reservations", LL_WORKER_REPAYMENT},
+	[LL_JOB_PURGE_USAGE] = {"purge_usage", LL_WORKER_REPAYMENT},
+	[LL_JOB_PURGE_BUDGETS] = {"purge_budgets", LL_WORKER_REPAYMENT},
 	[LL_JOB_AUDIT] = {"verify_conservation", LL_WORKER_REPAYMENT},
 };
 

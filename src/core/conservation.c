@@ -56,6 +56,8 @@ ll_budget_conserved(const LLBudget *b)
 		return false;
 	if (b->overdraft_repaid > b->overdraft_issued || b->burned < 0 || b->deficit < 0)
 		return false;
+	if (b->purged_spent < 0 || b->purged_spent > b->spent)
+		return false;
 	return sides(b, &came, &went) && came == went;
 }
 

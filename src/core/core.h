@@ -195,4 +195,15 @@ extern LLVerdict ll_unfreeze(LLPair *pair);
 extern int	ll_rollout_bucket(const char *route, size_t route_length,
 							  const char *subject, size_t subject_length);
 
+/* ---- purge.c: what ended long enough ago (D15) --------------------------- */
+
+/* ll_purge_due: what ended at that instant has been kept for its retention. */
+extern bool ll_purge_due(LLTime ended_at, LLTime retention, LLTime now);
+
+/* ll_purge_spent books units whose rows are deleted; false: more than was spent. */
+extern bool ll_purge_spent(LLBudget *budget, LLUnits units);
+
+/* ll_purge_budget: a closed budget holds nothing, owes nothing, and all that it spent is purged. */
+extern bool ll_purge_budget(const LLBudget *closed);
+
 #endif							/* LL_CORE_H */

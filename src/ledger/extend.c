@@ -93,7 +93,12 @@ ll_extend_reservation(Datum subject, Datum id, Datum extension_id,
 		ll_broken("B3", "the pair of a reservation has no head");
 	ll_pair_present(&work);
 	if (ll_reservation_lock(&row, snapshot, LockWaitBlock) != LL_LOCK_TAKEN)
-		ll_broken("D15", "a reservation was deleted");
+	{
+		/* ended and purged while this call waited (D15) */
+		ll_snapshot_drop(snapshot);
+		ll_receipt_answer(receipt, ll_say(LL_UNKNOWN, LL_DIM_RESERVATION), work.clock);
+		return;
+	}
 	ll_snapshot_drop(snapshot);
 	verdict = extend(&work, &row, extension_id, asked);
 	ll_receipt_answer(receipt, verdict, work.clock);

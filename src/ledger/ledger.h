@@ -224,4 +224,21 @@ extern void ll_grant_capacity(Datum subject, Datum route, Datum grant_id, LLUnit
 extern void ll_unfreeze_pair(Datum subject, Datum route, Datum reason, LLBudgetAnswer *answer);
 extern void ll_repay_debtors(int32 limit, Datum after_subject, Datum after_route, LLDebtors *debtors);
 
+/* purge.c: one bounded step, in the order of (generation, instant) */
+typedef struct LLPurge
+{
+	int32		limit;
+	int64		from_generation;	/* 0: from the first on, the fences */
+	TimestampTz from_instant;
+	int64		purged;
+	LLUnits		units;			/* that the purged rows had spent */
+	bool		more;			/* it stopped for its limit: go on at */
+	int64		next_generation;
+	TimestampTz next_instant;
+} LLPurge;
+
+extern void ll_purge_reservations(LLPurge *purge);
+extern void ll_purge_usage(LLPurge *purge);
+extern void ll_purge_budgets(LLPurge *purge);
+
 #endif							/* LL_LEDGER_LEDGER_H */

@@ -95,15 +95,29 @@ lock_pairs(LLSettleElement **by_pair_key, int count)
 	}
 }
 
-/* lock_rows locks the reservations of the locked pairs, in key order. */
+/*
+ * lock_rows locks the reservations of the locked pairs, in key order.  One that
+ * another call has ended while this one waited for its pair may even have been
+ * purged since, if its retention is shorter than that wait (D15).
+ */
 static void
 lock_rows(LLSettleElement **by_key, int count, Snapshot snapshot)
 {
+	LLReservationRow *locked = NULL;
+	bool		gone = false;
+
 	for (int i = 0; i < count; i++)
-		if (by_key[i]->work != NULL &&
-			(i == 0 || by_key[i]->row != by_key[i - 1]->row) &&
-			ll_reservation_lock(by_key[i]->row, snapshot, LockWaitBlock) != LL_LOCK_TAKEN)
-			ll_broken("D15", "an open reservation was deleted");
+	{
+		LLSettleElement *e = by_key[i];
+
+		if (e->work == NULL)
+			continue;
+		if (e->row != locked)
+			gone = ll_reservation_lock(e->row, snapshot, LockWaitBlock) != LL_LOCK_TAKEN;
+		locked = e->row;
+		if (gone)
+			e->row = NULL;
+	}
 }
 
 /* settle decides one settlement on its row and budgets. */

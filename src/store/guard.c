@@ -2,7 +2,8 @@
  * guard.c
  *	  Row triggers: they refuse what no call does, whoever tries (C3).
  *
- * The calls of this extension never trip them.  They are the fourth guard of
+ * The calls of this extension never trip them, and a row is deleted by them
+ * alone: the store says which one, while it does so (D15).  They are the fourth guard of
  * one identity, after the decision, the check before the write and the CHECK
  * constraint, and the only one that sees a movement rather than a row.
  * Loading rows (COPY, a restore) is not a movement and is let through;
@@ -18,6 +19,7 @@
 #include "durability.h"
 #include "errors.h"
 #include "fmgr.h"
+#include "table.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/inval.h"
@@ -50,19 +52,25 @@ refuse(Relation relation, const char *rule, const char *what)
 			 errhint("Change the ledger through its functions only.")));
 }
 
-/* begin checks how the trigger was fired and takes both rows apart. */
-static void
+/*
+ * begin checks how the trigger was fired and takes both rows apart.  True: a
+ * purge deletes the row, and there is no second one (D15).
+ */
+static bool
 begin(FunctionCallInfo fcinfo, Movement *m)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	bool		purge;
 	int			natts;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("a guard of limitledger must be called as a trigger")));
-	if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
-		refuse(trigger->tg_relation, "C3", "rows of the ledger are not deleted");
+	purge = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) &&
+		ll_row_deleting(RelationGetRelid(trigger->tg_relation), &trigger->tg_trigtuple->t_self);
+	if (!purge && !TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+		refuse(trigger->tg_relation, "C3", "rows of the ledger are not deleted by hand");
 
 	m->desc = RelationGetDescr(trigger->tg_relation);
 	natts = m->desc->natts;
@@ -71,7 +79,9 @@ begin(FunctionCallInfo fcinfo, Movement *m)
 	m->was_null = palloc(sizeof(bool) * natts * 2);
 	m->is_null = m->was_null + natts;
 	heap_deform_tuple(trigger->tg_trigtuple, m->desc, m->was, m->was_null);
-	heap_deform_tuple(trigger->tg_newtuple, m->desc, m->is, m->is_null);
+	if (!purge)
+		heap_deform_tuple(trigger->tg_newtuple, m->desc, m->is, m->is_null);
+	return purge;
 }
 
 static bool
@@ -131,7 +141,8 @@ limitledger_guard_head(PG_FUNCTION_ARGS)
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	Movement	m;
 
-	begin(fcinfo, &m);
+	if (begin(fcinfo, &m))
+		refuse(trigger->tg_relation, "D15", "the head of a pair is not purged");
 	if (!SAME(&m, LL_BUDGET_SUBJECT, LL_BUDGET_ROUTE))
 		refuse(trigger->tg_relation, "C3", "the identity of a budget does not change");
 	if (ANY_FALLS(&m, LL_HEAD_SEEN_AT, LL_HEAD_ACCRUED_AT))
@@ -150,22 +161,45 @@ limitledger_guard_head(PG_FUNCTION_ARGS)
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 
-/* limitledger_guard_closed: a closed budget only winds up. */
+static int64
+units_before(const Movement *m, int column)
+{
+	return DatumGetInt64(m->was[column]);
+}
+
+/* wound_up: nothing of the budget is held, owed, or told by another row any more. */
+static bool
+wound_up(const Movement *m)
+{
+	return units_before(m, LL_BUDGET_RESERVED) == 0 && units_before(m, LL_BUDGET_RETIRED_FOR_EMERGENCY) == 0 &&
+		units_before(m, LL_BUDGET_OVERDRAFT_ISSUED) == units_before(m, LL_BUDGET_OVERDRAFT_REPAID) &&
+		units_before(m, LL_BUDGET_SPENT) == units_before(m, LL_BUDGET_PURGED_SPENT);
+}
+
+/* limitledger_guard_closed: a closed budget only winds up, and is purged after that. */
 Datum
 limitledger_guard_closed(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	Movement	m;
 
-	begin(fcinfo, &m);
+	if (begin(fcinfo, &m))
+	{
+		if (!wound_up(&m))
+			refuse(trigger->tg_relation, "D15", "a budget that holds or owes is not purged");
+		return PointerGetDatum(trigger->tg_trigtuple);
+	}
 	if (!SAME(&m, LL_BUDGET_SUBJECT, LL_BUDGET_ROUTE, LL_BUDGET_GENERATION, LL_BUDGET_EPOCH,
 			  LL_BUDGET_OPENED_AT, LL_BUDGET_LINE, LL_BUDGET_WHOLE, LL_BUDGET_CARRIED,
 			  LL_BUDGET_OPENING, LL_BUDGET_DEFICIT, LL_BUDGET_FOLLOWS_GENERATION,
 			  LL_BUDGET_FOLLOWS_EPOCH, LL_CLOSED_CLOSED_AT, LL_CLOSED_CLOSING_AVAILABLE))
 		refuse(trigger->tg_relation, "B5", "a closed budget does not open again");
-	if (counter_falls(&m) || ANY_FALLS(&m, LL_BUDGET_AVAILABLE, LL_BUDGET_MINTED) ||
-		DatumGetInt64(m.is[LL_BUDGET_RESERVED]) > DatumGetInt64(m.was[LL_BUDGET_RESERVED]))
+	if (counter_falls(&m) ||
+		ANY_FALLS(&m, LL_BUDGET_AVAILABLE, LL_BUDGET_MINTED, LL_CLOSED_CHANGED_AT) ||
+		DatumGetInt64(m.is[LL_BUDGET_RESERVED]) > units_before(&m, LL_BUDGET_RESERVED))
 		refuse(trigger->tg_relation, "C3", "a closed budget only winds up");
+	if (DatumGetBool(m.was[LL_CLOSED_FOLLOWS_PURGED]) && !SAME(&m, LL_CLOSED_FOLLOWS_PURGED))
+		refuse(trigger->tg_relation, "D15", "what was purged does not come back");
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 
@@ -201,9 +235,15 @@ limitledger_guard_reservation(PG_FUNCTION_ARGS)
 	Movement	m;
 	LLState		was;
 	LLState		is;
+	bool		purge = begin(fcinfo, &m);
 
-	begin(fcinfo, &m);
 	was = state_of(trigger->tg_relation, m.was[LL_RESERVATION_STATE]);
+	if (purge)
+	{
+		if (!ll_state_terminal(was))
+			refuse(trigger->tg_relation, "D15", "a reservation that has not ended is not purged");
+		return PointerGetDatum(trigger->tg_trigtuple);
+	}
 	is = state_of(trigger->tg_relation, m.is[LL_RESERVATION_STATE]);
 	if (!SAME(&m, LL_RESERVATION_SUBJECT, LL_RESERVATION_ID, LL_RESERVATION_ROUTE,
 			  LL_RESERVATION_GENERATION, LL_RESERVATION_EPOCH, LL_RESERVATION_ASKED_UNITS,
@@ -225,14 +265,18 @@ limitledger_guard_reservation(PG_FUNCTION_ARGS)
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 
-/* limitledger_guard_bound: what was bound or recorded stays as it was written. */
+/*
+ * limitledger_guard_bound: what was bound or recorded stays as it was written,
+ * until it is purged along with its reservation, or after its own retention.
+ */
 Datum
 limitledger_guard_bound(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	Movement	m;
 
-	begin(fcinfo, &m);
+	if (begin(fcinfo, &m))
+		return PointerGetDatum(trigger->tg_trigtuple);
 	refuse(trigger->tg_relation, "C3", "a record of the ledger does not change");
 }
 

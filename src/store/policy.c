@@ -391,6 +391,7 @@ remember(TupleTableSlot *slot)
 	row->policy.hold_ttl = duration(slot, LL_POLICY_HOLD_TTL);
 	row->policy.execution_ttl = duration(slot, LL_POLICY_EXECUTION_TTL);
 	row->priority = DatumGetInt32(slot->tts_values[LL_POLICY_PRIORITY]);
+	row->retention = duration(slot, LL_POLICY_RETENTION);
 	row->wildcard = ll_text_is(slot->tts_values[LL_POLICY_SUBJECT], "*");
 	row->region = ll_copy_varlena(slot->tts_values[LL_POLICY_REGION]);
 	read_periods(row, slot);
@@ -422,6 +423,36 @@ ll_policy_get(int64 generation)
 	ll_scan_end(scan);
 	ll_snapshot_drop(snapshot);
 	return row;
+}
+
+/*
+ * ll_policy_longest_retention gives the longest retention of the generations
+ * that are not retired: that of fences, which are under none of them.  False:
+ * there is no such generation.  It reads them all.
+ */
+bool
+ll_policy_longest_retention(LLTime *retention)
+{
+	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_POLICY);
+	Snapshot	snapshot = ll_snapshot_take();
+	bool		found = false;
+	ScanKeyData key;
+	LLScan	   *scan;
+
+	ll_key_int8_from(&key, 1, 0);
+	scan = ll_scan_begin(LL_INDEX_POLICY, snapshot, &key, 1);
+	while (ll_scan_next(scan, slot))
+	{
+		slot_getallattrs(slot);
+		if (ll_text_is(slot->tts_values[LL_POLICY_STAGE], "retired"))
+			continue;
+		*retention = found ? Max(*retention, duration(slot, LL_POLICY_RETENTION))
+			: duration(slot, LL_POLICY_RETENTION);
+		found = true;
+	}
+	ll_scan_end(scan);
+	ll_snapshot_drop(snapshot);
+	return found;
 }
 
 /* ---- which generations rule a pair -------------------------------------- */

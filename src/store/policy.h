@@ -29,6 +29,7 @@ typedef struct LLPolicyRow
 	int32	   *canary_percents;
 	TimestampTz *canary_since;
 	int32		priority;
+	LLTime		retention;		/* of what has ended (D15) */
 	Datum		region;			/* text; '*': any */
 	int			digests;		/* accepted estimators; 0: any */
 	Datum	   *digest;			/* bytea */
@@ -59,6 +60,7 @@ extern void ll_policy_begin(void);
 extern void ll_policy_changed(void);
 extern LLReigns ll_policy_reigns(Datum subject, Datum route, int64 head_generation);
 extern LLPolicyRow *ll_policy_get(int64 generation);
+extern bool ll_policy_longest_retention(LLTime *retention);
 extern bool ll_policy_in_region(const LLPolicyRow *row, Datum region);
 extern bool ll_policy_accepts(const LLPolicyRow *row, Datum estimator_digest);
 

@@ -319,14 +319,17 @@ ll_shadow_update(const LLShadow *shadow)
 
 /* ---- closed budgets ----------------------------------------------------- */
 
-static void
-read_closed(LLClosed *closed)
+/* ll_closed_read fills the struct from its slot. */
+void
+ll_closed_read(LLClosed *closed)
 {
 	TupleTableSlot *slot = closed->slot;
 
 	read_budget(slot, &closed->budget, &closed->lineage);
 	closed->closed_at = int8_of(slot, LL_CLOSED_CLOSED_AT);
 	closed->closing_available = int8_of(slot, LL_CLOSED_CLOSING_AVAILABLE);
+	closed->changed_at = int8_of(slot, LL_CLOSED_CHANGED_AT);
+	closed->follows_purged = DatumGetBool(slot->tts_values[LL_CLOSED_FOLLOWS_PURGED]);
 	closed->dirty = false;
 }
 
@@ -337,6 +340,9 @@ put_closed(Datum *values, bool *nulls, const LLHead *head, const LLClosed *close
 	put_time(values, nulls, LL_CLOSED_CLOSED_AT, closed->closed_at);
 	nulls[LL_CLOSED_CLOSING_AVAILABLE] = false;
 	values[LL_CLOSED_CLOSING_AVAILABLE] = Int64GetDatum(closed->closing_available);
+	put_time(values, nulls, LL_CLOSED_CHANGED_AT, closed->changed_at);
+	nulls[LL_CLOSED_FOLLOWS_PURGED] = false;
+	values[LL_CLOSED_FOLLOWS_PURGED] = BoolGetDatum(closed->follows_purged);
 }
 
 /*
@@ -359,7 +365,7 @@ ll_closed_lock(const LLHead *head, int64 generation, TimestampTz epoch, LLClosed
 		ll_row_lock(LL_TABLE_CLOSED, closed->slot, snapshot, LockWaitBlock, NULL) == LL_LOCK_TAKEN;
 	ll_snapshot_drop(snapshot);
 	if (found)
-		read_closed(closed);
+		ll_closed_read(closed);
 	return found;
 }
 
@@ -384,7 +390,7 @@ ll_closed_debtors_lock(const LLHead *head)
 		more = ll_scan_next(scan, closed->slot);
 		if (more && ll_row_lock(LL_TABLE_CLOSED, closed->slot, snapshot, LockWaitBlock, NULL) == LL_LOCK_TAKEN)
 		{
-			read_closed(closed);
+			ll_closed_read(closed);
 			debtors = lappend(debtors, closed);
 		}
 	}
@@ -592,6 +598,61 @@ ll_reservation_update(const LLReservationRow *row)
 	ll_row_update(LL_TABLE_RESERVATION, row->slot, values, nulls);
 }
 
+/* the rows beside a reservation that go with it: false if one of them is in use */
+static bool
+each_companion(const LLReservationRow *row, Snapshot snapshot, bool delete)
+{
+	ScanKeyData key[2];
+	TupleTableSlot *slot = ll_table_scratch(LL_TABLE_EXTENSION);
+	bool		free = true;
+	LLScan	   *scan;
+
+	ll_key_text(&key[0], 1, row->subject);
+	ll_key_text(&key[1], 2, row->id);
+	scan = ll_scan_begin(LL_INDEX_EXTENSION, snapshot, key, 2);
+	while (free && ll_scan_next(scan, slot))
+	{
+		free = ll_row_claim(LL_TABLE_EXTENSION, slot, snapshot) == LL_LOCK_TAKEN;
+		if (free && delete)
+			ll_row_delete(LL_TABLE_EXTENSION, slot);
+	}
+	ll_scan_end(scan);
+	if (row->operation == 0 || !free)
+		return free;
+
+	slot = ll_table_scratch(LL_TABLE_OPERATION);
+	ll_key_text(&key[1], 2, row->operation);
+	if (!find(LL_INDEX_OPERATION, snapshot, key, 2, slot))
+		return true;
+	free = ll_row_claim(LL_TABLE_OPERATION, slot, snapshot) == LL_LOCK_TAKEN;
+	if (free && delete)
+		ll_row_delete(LL_TABLE_OPERATION, slot);
+	return free;
+}
+
+/*
+ * ll_reservation_claim locks a reservation that has ended, its operation and
+ * its extensions, so that they can be deleted.  It waits for nobody; false:
+ * somebody uses one of them, or the row is gone.
+ */
+bool
+ll_reservation_claim(LLReservationRow *row, Snapshot snapshot)
+{
+	if (ll_row_claim(LL_TABLE_RESERVATION, row->slot, snapshot) != LL_LOCK_TAKEN)
+		return false;
+	ll_reservation_read(row);
+	return ll_state_terminal(row->state.state) && each_companion(row, snapshot, false);
+}
+
+/* ll_reservation_delete deletes a claimed reservation and what goes with it (D15). */
+void
+ll_reservation_delete(const LLReservationRow *row, Snapshot snapshot)
+{
+	if (!each_companion(row, snapshot, true))
+		ll_broken("F1", "a claimed row was taken by another transaction");
+	ll_row_delete(LL_TABLE_RESERVATION, row->slot);
+}
+
 /* ll_ids_begin scans the ids of a subject from `first` to `last`, in their order. */
 LLScan *
 ll_ids_begin(Datum subject, Datum first, Datum last, Snapshot snapshot)
@@ -665,7 +726,67 @@ ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot)
 	return ll_scan_begin(LL_INDEX_PAIR_DUE, snapshot, key, 3);
 }
 
+/*
+ * ll_aged_begin scans the rows of one generation from an instant on, in the
+ * order of time; generation 0 has the fences, which are under no policy.
+ */
+LLScan *
+ll_aged_begin(LLIndexId index, int64 generation, TimestampTz from, Snapshot snapshot)
+{
+	ScanKeyData key[2];
+
+	if (generation == 0)
+		ll_key_null(&key[0], 1);
+	else
+		ll_key_int8(&key[0], 1, generation);
+	ll_key_time(&key[1], 2, BTGreaterEqualStrategyNumber, from);
+	return ll_scan_begin(index, snapshot, key, 2);
+}
+
+/* ll_aged_from_begin scans the rows of one generation and all that follow it. */
+LLScan *
+ll_aged_from_begin(LLIndexId index, int64 generation, Snapshot snapshot)
+{
+	ScanKeyData key;
+
+	ll_key_int8_from(&key, 1, generation);
+	return ll_scan_begin(index, snapshot, &key, 1);
+}
+
+/* ll_aged_next gives the next row, and where in the order it is. */
+bool
+ll_aged_next(LLScan *scan, TupleTableSlot *slot, int64 *generation, TimestampTz *at)
+{
+	static const int columns[LL_TABLE_COUNT][2] = {
+		[LL_TABLE_CLOSED] = {LL_BUDGET_FOLLOWS_GENERATION, LL_BUDGET_OPENED_AT},
+		[LL_TABLE_RESERVATION] = {LL_RESERVATION_GENERATION, LL_RESERVATION_ENDED_AT},
+		[LL_TABLE_OPERATION] = {LL_OPERATION_GENERATION, LL_OPERATION_BOUND_AT},
+	};
+	const int  *column;
+
+	if (!ll_scan_next(scan, slot))
+		return false;
+	slot_getallattrs(slot);
+	column = columns[ll_scan_table(scan)];
+	*generation = slot->tts_isnull[column[0]] ? 0 : int8_of(slot, column[0]);
+	*at = int8_of(slot, column[1]);
+	return true;
+}
+
 /* ---- operations --------------------------------------------------------- */
+
+/* ll_operation_read fills the struct from a slot. */
+void
+ll_operation_read(LLOperationRow *row, TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	row->reservation = varlena_of(slot, LL_OPERATION_RESERVATION);
+	row->bound_at = int8_of(slot, LL_OPERATION_BOUND_AT);
+	row->route = varlena_of(slot, LL_OPERATION_ROUTE);
+	row->usage_units = row->route ? int8_of(slot, LL_OPERATION_USAGE_UNITS) : 0;
+	row->generation = row->route ? int8_of(slot, LL_OPERATION_GENERATION) : 0;
+	row->epoch = time_of(slot, LL_OPERATION_EPOCH);
+}
 
 /* ll_operation_look tells what an operation is bound to, until the next look. */
 bool
@@ -678,13 +799,7 @@ ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapsho
 	ll_key_text(&key[1], 2, id);
 	if (!find(LL_INDEX_OPERATION, snapshot, key, 2, slot))
 		return false;
-	slot_getallattrs(slot);
-	row->reservation = varlena_of(slot, LL_OPERATION_RESERVATION);
-	row->bound_at = int8_of(slot, LL_OPERATION_BOUND_AT);
-	row->route = varlena_of(slot, LL_OPERATION_ROUTE);
-	row->usage_units = row->route ? int8_of(slot, LL_OPERATION_USAGE_UNITS) : 0;
-	row->generation = row->route ? int8_of(slot, LL_OPERATION_GENERATION) : 0;
-	row->epoch = time_of(slot, LL_OPERATION_EPOCH);
+	ll_operation_read(row, slot);
 	return true;
 }
 

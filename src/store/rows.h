@@ -47,6 +47,8 @@ typedef struct LLClosed
 	LLLineage	lineage;
 	TimestampTz closed_at;
 	LLUnits		closing_available;
+	TimestampTz changed_at;		/* no reservation of it has ended later */
+	bool		follows_purged; /* the budget that it follows is purged (D15) */
 	TupleTableSlot *slot;
 	bool		dirty;
 } LLClosed;
@@ -133,6 +135,7 @@ extern LLLock ll_shadow_lock(LLShadow *shadow, int64 generation, LockWaitPolicy 
 extern bool ll_shadow_insert(const LLShadow *shadow);
 extern void ll_shadow_update(const LLShadow *shadow);
 
+extern void ll_closed_read(LLClosed *closed);
 extern bool ll_closed_lock(const LLHead *head, int64 generation, TimestampTz epoch, LLClosed *closed);
 extern List *ll_closed_debtors_lock(const LLHead *head);
 extern void ll_closed_insert(const LLHead *head, const LLClosed *closed);
@@ -147,11 +150,19 @@ extern void ll_reservation_update(const LLReservationRow *row);
 extern void ll_reservation_read(LLReservationRow *row);
 extern LLScan *ll_ids_begin(Datum subject, Datum first, Datum last, Snapshot snapshot);
 extern bool ll_ids_next(LLScan *scan, Datum *id);
+extern bool ll_reservation_claim(LLReservationRow *row, Snapshot snapshot);
+extern void ll_reservation_delete(const LLReservationRow *row, Snapshot snapshot);
 extern LLScan *ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot);
 extern LLScan *ll_claimable_begin(bool lapsed, TimestampTz now, Snapshot snapshot);
 extern LLScan *ll_due_after_begin(LLIndexId index, TimestampTz after, Snapshot snapshot);
 extern LLScan *ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot);
 
+/* Rows in the order of (generation, instant): of one generation, 0 for fences, or from one on. */
+extern LLScan *ll_aged_begin(LLIndexId index, int64 generation, TimestampTz from, Snapshot snapshot);
+extern LLScan *ll_aged_from_begin(LLIndexId index, int64 generation, Snapshot snapshot);
+extern bool ll_aged_next(LLScan *scan, TupleTableSlot *slot, int64 *generation, TimestampTz *at);
+
+extern void ll_operation_read(LLOperationRow *row, TupleTableSlot *slot);
 extern bool ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapshot);
 extern bool ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, ItemPointer tid);
 extern bool ll_operation_bind(Datum subject, Datum id, Datum reservation, TimestampTz at,

@@ -60,13 +60,16 @@ static const struct
 	[LL_INDEX_HEAD_DEBT] = {LL_TABLE_HEAD, "head_budget_debt"},
 	[LL_INDEX_CLOSED] = {LL_TABLE_CLOSED, "closed_budget_pkey"},
 	[LL_INDEX_CLOSED_DEBT] = {LL_TABLE_CLOSED, "closed_budget_debt"},
+	[LL_INDEX_CLOSED_FOLLOWED] = {LL_TABLE_CLOSED, "closed_budget_followed"},
 	[LL_INDEX_RESERVATION] = {LL_TABLE_RESERVATION, "reservation_pkey"},
 	[LL_INDEX_RESERVED] = {LL_TABLE_RESERVATION, "reservation_reserved"},
 	[LL_INDEX_EXPIRING] = {LL_TABLE_RESERVATION, "reservation_expiring"},
 	[LL_INDEX_STARTED] = {LL_TABLE_RESERVATION, "reservation_started"},
 	[LL_INDEX_CLAIMABLE] = {LL_TABLE_RESERVATION, "reservation_claimable"},
 	[LL_INDEX_PAIR_DUE] = {LL_TABLE_RESERVATION, "reservation_pair_due"},
+	[LL_INDEX_ENDED] = {LL_TABLE_RESERVATION, "reservation_ended"},
 	[LL_INDEX_OPERATION] = {LL_TABLE_OPERATION, "operation_pkey"},
+	[LL_INDEX_OPERATION_USAGE] = {LL_TABLE_OPERATION, "operation_usage"},
 	[LL_INDEX_POLICY] = {LL_TABLE_POLICY, "policy_pkey"},
 	[LL_INDEX_POLICY_PAIR] = {LL_TABLE_POLICY, "policy_pair"},
 	[LL_INDEX_EXTENSION] = {LL_TABLE_EXTENSION, "extension_pkey"},
@@ -104,6 +107,8 @@ static struct
 								 * and after each table's lock */
 	bool		learning;		/* names are being looked up */
 	bool		busy;			/* a call is under way */
+	Oid			deleting;		/* the row that a call is deleting, for the guards */
+	ItemPointerData deleting_tid;
 	uint64		version;		/* of what is known; others cache against it */
 }			store;
 
@@ -159,6 +164,7 @@ forget(void)
 	store.context = NULL;
 	store.known = false;
 	store.busy = false;
+	store.deleting = InvalidOid;
 	for (int i = 0; i < LL_TABLE_COUNT; i++)
 		store.table[i].indexes = 0;
 	if (context != NULL)
@@ -381,6 +387,7 @@ ll_table_scratch(LLTableId table)
 
 struct LLScan
 {
+	LLTableId	table;
 	Relation	index;
 	IndexScanDesc desc;
 };
@@ -434,6 +441,14 @@ ll_key_int8(ScanKey key, AttrNumber column, int64 value)
 						   InvalidOid, F_INT8EQ, Int64GetDatum(value));
 }
 
+/* ll_key_int8_from compares with >=. */
+void
+ll_key_int8_from(ScanKey key, AttrNumber column, int64 value)
+{
+	ScanKeyEntryInitialize(key, 0, column, BTGreaterEqualStrategyNumber, InvalidOid,
+						   InvalidOid, F_INT8GE, Int64GetDatum(value));
+}
+
 /* ll_key_null asks for NULL. */
 void
 ll_key_null(ScanKey key, AttrNumber column)
@@ -442,12 +457,12 @@ ll_key_null(ScanKey key, AttrNumber column)
 						   InvalidOid, InvalidOid, InvalidOid, (Datum) 0);
 }
 
-/* ll_key_time compares with =, <= or > an instant. */
+/* ll_key_time compares with =, <= or >= an instant. */
 void
 ll_key_time(ScanKey key, AttrNumber column, StrategyNumber strategy, int64 value)
 {
 	Oid			function = strategy == BTEqualStrategyNumber ? F_TIMESTAMPTZ_EQ
-		: strategy == BTLessEqualStrategyNumber ? F_TIMESTAMPTZ_LE : F_TIMESTAMPTZ_GT;
+		: strategy == BTLessEqualStrategyNumber ? F_TIMESTAMPTZ_LE : F_TIMESTAMPTZ_GE;
 
 	ScanKeyEntryInitialize(key, 0, column, strategy, InvalidOid, InvalidOid,
 						   function, Int64GetDatum(value));
@@ -460,6 +475,7 @@ ll_scan_begin(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys)
 	LLScan	   *scan = palloc(sizeof(LLScan));
 
 	CHECK_FOR_INTERRUPTS();
+	scan->table = index_names[index].table;
 	scan->index = index_open(store.index[index], AccessShareLock);
 	scan->desc = index_beginscan(relation, scan->index, snapshot, nkeys, 0);
 	index_rescan(scan->desc, keys, nkeys, NULL, 0);
@@ -492,18 +508,24 @@ ll_scan_end(LLScan *scan)
 	pfree(scan);
 }
 
+/* ll_scan_table tells which table a scan gives rows of. */
+LLTableId
+ll_scan_table(const LLScan *scan)
+{
+	return scan->table;
+}
+
 /* ---- locking ------------------------------------------------------------ */
 
-/*
- * ll_row_lock locks the newest version of the row in the slot and leaves that
- * version there; *moved tells whether it is another than the one that was
- * found.  At REPEATABLE READ and above a version that the transaction's
- * snapshot can't see is a serialization failure, never something to decide on
- * (F5).
- */
-LLLock
-ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
-			LockWaitPolicy policy, bool *moved)
+/* How a row is locked. */
+typedef struct LLRowLock
+{
+	LockTupleMode mode;
+	LockWaitPolicy policy;
+} LLRowLock;
+
+static LLLock
+lock_row(LLTableId table, TupleTableSlot *slot, Snapshot snapshot, LLRowLock how, bool *moved)
 {
 	Relation	relation = ll_table(table);
 	ItemPointerData found = slot->tts_tid;
@@ -511,8 +533,8 @@ ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
 	TM_Result	result;
 
 	result = table_tuple_lock(relation, &found, snapshot, slot,
-							  GetCurrentCommandId(false), LockTupleNoKeyExclusive,
-							  policy, TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
+							  GetCurrentCommandId(false), how.mode, how.policy,
+							  TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
 	switch (result)
 	{
 		case TM_Ok:
@@ -536,6 +558,36 @@ ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
 	/* a copy, so that a large batch does not pin a large part of the buffers */
 	ExecMaterializeSlot(slot);
 	return LL_LOCK_TAKEN;
+}
+
+/*
+ * ll_row_lock locks the newest version of the row in the slot and leaves that
+ * version there; *moved tells whether it is another than the one that was
+ * found.  At REPEATABLE READ and above a version that the transaction's
+ * snapshot can't see is a serialization failure, never something to decide on
+ * (F5).
+ */
+LLLock
+ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
+			LockWaitPolicy policy, bool *moved)
+{
+	LLRowLock	how = {LockTupleNoKeyExclusive, policy};
+
+	return lock_row(table, slot, snapshot, how, moved);
+}
+
+/*
+ * ll_row_claim locks a row so that it can be deleted, without waiting.  A row
+ * that is another than the one that was found counts as busy.
+ */
+LLLock
+ll_row_claim(LLTableId table, TupleTableSlot *slot, Snapshot snapshot)
+{
+	LLRowLock	how = {LockTupleExclusive, LockWaitSkip};
+	bool		moved = false;
+	LLLock		lock = lock_row(table, slot, snapshot, how, &moved);
+
+	return lock == LL_LOCK_TAKEN && moved ? LL_LOCK_BUSY : lock;
 }
 
 /* ---- writing ------------------------------------------------------------ */
@@ -732,4 +784,40 @@ ll_row_update(LLTableId table, TupleTableSlot *locked, Datum *values, bool *null
 		recheck = ExecInsertIndexTuples(w, slot, estate, true, false, NULL, NIL);
 	ExecARUpdateTriggers(estate, w, NULL, NULL, NULL, before, slot, recheck, NULL, false);
 	end_write();
+}
+
+/*
+ * ll_row_delete deletes a row that this transaction has claimed.  The guards
+ * let this one row through, while its triggers run (C3).
+ */
+void
+ll_row_delete(LLTableId table, TupleTableSlot *claimed)
+{
+	Relation	relation = ll_table(table);
+	ResultRelInfo *w = writer(&store.table[table], relation);
+	EState	   *estate = store.estate;
+	ItemPointerData tid = claimed->tts_tid;
+	HeapTuple	before = ExecFetchSlotHeapTuple(claimed, false, NULL);
+	TM_FailureData failure;
+
+	CHECK_FOR_INTERRUPTS();
+	begin_write();
+	store.deleting = RelationGetRelid(relation);
+	store.deleting_tid = tid;
+	if (w->ri_TrigDesc && w->ri_TrigDesc->trig_delete_before_row &&
+		!ExecBRDeleteTriggers(estate, NULL, w, NULL, before, NULL))
+		no_trigger_may_skip();
+	store.deleting = InvalidOid;
+	if (table_tuple_delete(relation, &tid, estate->es_output_cid, estate->es_snapshot,
+						   InvalidSnapshot, true, &failure, false) != TM_Ok)
+		ll_broken("F1", "a claimed row was changed by another transaction");
+	ExecARDeleteTriggers(estate, w, NULL, before, NULL, false);
+	end_write();
+}
+
+/* ll_row_deleting tells a guard whether it is this row that a call is deleting. */
+bool
+ll_row_deleting(Oid relid, ItemPointer tid)
+{
+	return store.deleting == relid && ItemPointerEquals(&store.deleting_tid, tid);
 }

@@ -42,13 +42,16 @@ typedef enum LLIndexId
 	LL_INDEX_HEAD_DEBT,
 	LL_INDEX_CLOSED,			/* subject, route, generation, epoch */
 	LL_INDEX_CLOSED_DEBT,
+	LL_INDEX_CLOSED_FOLLOWED,	/* follows_generation, opened_at */
 	LL_INDEX_RESERVATION,		/* subject, reservation_id */
 	LL_INDEX_RESERVED,			/* expires_at, of one state each */
 	LL_INDEX_EXPIRING,
 	LL_INDEX_STARTED,
 	LL_INDEX_CLAIMABLE,			/* claimed_until, unknown_at */
 	LL_INDEX_PAIR_DUE,			/* subject, route, expires_at */
+	LL_INDEX_ENDED,				/* generation, ended_at */
 	LL_INDEX_OPERATION,			/* subject, operation_id */
+	LL_INDEX_OPERATION_USAGE,	/* generation, bound_at */
 	LL_INDEX_POLICY,			/* generation */
 	LL_INDEX_POLICY_PAIR,		/* route, subject, generation */
 	LL_INDEX_EXTENSION,			/* subject, reservation_id, extension_id */
@@ -85,21 +88,26 @@ extern LLScan *ll_scan_begin(LLIndexId index, Snapshot snapshot, ScanKey keys, i
 extern bool ll_scan_next(LLScan *scan, TupleTableSlot *slot);
 extern bool ll_scan_last(LLScan *scan, TupleTableSlot *slot);
 extern void ll_scan_end(LLScan *scan);
+extern LLTableId ll_scan_table(const LLScan *scan);
 extern void ll_key_text(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_text_from(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_text_to(ScanKey key, AttrNumber column, Datum value);
 extern void ll_key_oid(ScanKey key, AttrNumber column, Oid value);
 extern void ll_key_int8(ScanKey key, AttrNumber column, int64 value);
+extern void ll_key_int8_from(ScanKey key, AttrNumber column, int64 value);
 extern void ll_key_null(ScanKey key, AttrNumber column);
 extern void ll_key_time(ScanKey key, AttrNumber column, StrategyNumber strategy, int64 value);
 
 /* Locking: the slot then holds the newest version, the only one to decide on (F5). */
 extern LLLock ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
 						  LockWaitPolicy policy, bool *moved);
+extern LLLock ll_row_claim(LLTableId table, TupleTableSlot *slot, Snapshot snapshot);
 
 /* Writing.  ll_row_insert returns false if the primary key exists and nothing was written. */
 extern bool ll_row_insert(LLTableId table, Datum *values, bool *nulls, ItemPointer tid);
 extern void ll_row_forget(LLTableId table, ItemPointer tid);
 extern void ll_row_update(LLTableId table, TupleTableSlot *locked, Datum *values, bool *nulls);
+extern void ll_row_delete(LLTableId table, TupleTableSlot *claimed);
+extern bool ll_row_deleting(Oid relid, ItemPointer tid);
 
 #endif							/* LL_STORE_TABLE_H */

@@ -193,6 +193,65 @@ repay(LLWork *work, LLStep *step)
 	}
 }
 
+/* ---- retention (D15) ------------------------------------------------------- */
+
+typedef struct Purge
+{
+	void		(*script) (LLPurge *purge);
+	LLPurge		purge;
+} Purge;
+
+static void
+run_purge(void *arg)
+{
+	Purge	   *p = arg;
+
+	p->script(&p->purge);
+}
+
+/*
+ * purge goes on where its last step stopped for its limit, so that it does not
+ * read again what no vacuum has removed yet.  What it left locked comes with
+ * the next purge.
+ */
+static void
+purge(LLWork *work, LLStep *step, LLJobId job, void (*script) (LLPurge *purge))
+{
+	Purge		p = {.script = script};
+
+	step->next_at = LL_NEVER;
+	if (ll_purge_interval == 0)
+		return;
+	p.purge.limit = ll_worker_batch;
+	p.purge.from_generation = work->purge[job].going ? work->purge[job].generation : 0;
+	p.purge.from_instant = work->purge[job].going ? work->purge[job].instant : LL_NO_TIME;
+	ll_run(work->function, run_purge, &p);
+	work->purge[job].going = p.purge.more;
+	work->purge[job].generation = p.purge.next_generation;
+	work->purge[job].instant = p.purge.next_instant;
+	step->rows = p.purge.purged;
+	step->more = p.purge.more;
+	step->next_at = GetCurrentTimestamp() + (p.purge.more ? 0 : ll_purge_interval * USECS_PER_SEC);
+}
+
+static void
+purge_reservations(LLWork *work, LLStep *step)
+{
+	purge(work, step, LL_JOB_PURGE_RESERVATIONS, ll_purge_reservations);
+}
+
+static void
+purge_usage(LLWork *work, LLStep *step)
+{
+	purge(work, step, LL_JOB_PURGE_USAGE, ll_purge_usage);
+}
+
+static void
+purge_budgets(LLWork *work, LLStep *step)
+{
+	purge(work, step, LL_JOB_PURGE_BUDGETS, ll_purge_budgets);
+}
+
 /* ---- the audit (C2) -------------------------------------------------------- */
 
 /* one row of one statement over our own schema; its first value, or NULL */
@@ -276,5 +335,8 @@ const LLJob ll_jobs[LL_JOBS] = {
 	[LL_JOB_FINISH] = {false, finish},
 	[LL_JOB_EXECUTIONS] = {false, executions},
 	[LL_JOB_REPAY] = {false, repay},
+	[LL_JOB_PURGE_RESERVATIONS] = {true, purge_reservations},
+	[LL_JOB_PURGE_USAGE] = {true, purge_usage},
+	[LL_JOB_PURGE_BUDGETS] = {true, purge_budgets},
 	[LL_JOB_AUDIT] = {true, audit},
 };

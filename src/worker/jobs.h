@@ -26,6 +26,14 @@ typedef struct LLWork
 	char	   *after_route;
 	TimestampTz debt_due_at;
 	bool		debt_left;
+
+	/* where each purge goes on, if it stopped for its limit: a generation, and an instant in it */
+	struct
+	{
+		bool		going;
+		int64		generation;
+		TimestampTz instant;
+	}			purge[LL_JOBS];
 } LLWork;
 
 /* What a step says. */

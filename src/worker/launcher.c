@@ -368,15 +368,28 @@ start_due(void)
 	}
 }
 
+/* after gives the end of an interval that begins now; 0 seconds: never */
+static TimestampTz
+after(int seconds)
+{
+	return seconds == 0 ? LL_NEVER : GetCurrentTimestamp() + seconds * USECS_PER_SEC;
+}
+
+static void
+sooner(LLBoardJob *job, TimestampTz at)
+{
+	job->next_at = Min(job->next_at, at);
+}
+
 /*
- * reschedule takes in another limitledger.audit_interval where no worker runs
- * that could.
+ * reschedule takes in other intervals of the purge and the audit where no
+ * worker runs that could.
  */
 static void
 reschedule(void)
 {
-	TimestampTz latest = ll_audit_interval == 0
-		? LL_NEVER : GetCurrentTimestamp() + ll_audit_interval * USECS_PER_SEC;
+	TimestampTz audit = after(ll_audit_interval);
+	TimestampTz purge = after(ll_purge_interval);
 
 	LWLockAcquire(ll_board->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < LL_BOARD_DATABASES; i++)
@@ -386,8 +399,11 @@ reschedule(void)
 
 		if (!OidIsValid(entry->database) || entry->presence != LL_PRESENT)
 			continue;
-		entry->job[LL_JOB_AUDIT].next_at = Min(entry->job[LL_JOB_AUDIT].next_at, latest);
-		worker->wake_at = Min(worker->wake_at, latest);
+		sooner(&entry->job[LL_JOB_AUDIT], audit);
+		sooner(&entry->job[LL_JOB_PURGE_RESERVATIONS], purge);
+		sooner(&entry->job[LL_JOB_PURGE_USAGE], purge);
+		sooner(&entry->job[LL_JOB_PURGE_BUDGETS], purge);
+		worker->wake_at = Min(worker->wake_at, Min(audit, purge));
 		if (worker->latch != NULL)
 			SetLatch(worker->latch);
 	}

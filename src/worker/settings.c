@@ -12,6 +12,7 @@ int			ll_worker_limit = 4;
 int			ll_worker_batch = 1000;
 int			ll_worker_linger = 5000;
 int			ll_worker_probe_interval = 3600;
+int			ll_purge_interval = 60;
 int			ll_audit_interval = 600;
 
 /* ll_settings_init defines them, workers or no workers, so that a reader finds them. */
@@ -39,6 +40,11 @@ ll_settings_init(void)
 							"Sets how often a database without the extension is looked at again.",
 							"Besides the look after CREATE EXTENSION.",
 							&ll_worker_probe_interval, 3600, 1, 86400, PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("limitledger.purge_interval",
+							"Sets the time between two purges of a database by its worker.",
+							"A purge goes on until nothing is left that is kept too long. 0: a worker purges nothing.",
+							&ll_purge_interval, 60, 0, 604800, PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("limitledger.audit_interval",
 							"Sets the time between two audits of a database by its worker.",

@@ -12,6 +12,7 @@ extern int	ll_worker_limit;
 extern int	ll_worker_batch;
 extern int	ll_worker_linger;	/* ms */
 extern int	ll_worker_probe_interval;	/* s */
+extern int	ll_purge_interval;	/* s; 0: none */
 extern int	ll_audit_interval;	/* s; 0: none */
 
 extern void ll_settings_init(void);

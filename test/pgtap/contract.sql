@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(675);
+SELECT plan(705);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -61,8 +61,11 @@ INSERT INTO contract VALUES
   ('expire_reservations', 'batch_limit integer DEFAULT 1000', 'claimed bigint, expired bigint, expired_units bigint', false, 'v'),
   ('expire_executions', 'batch_limit integer', 'unknown bigint', false, 'v'),
   ('repay_debtors', 'batch_limit integer, after_subject text, after_route text', 'pairs bigint, repaid_units bigint, last_subject text, last_route text', false, 'v'),
+  ('purge_reservations', 'batch_limit integer, from_generation bigint, from_instant timestamp with time zone', 'purged bigint, purged_units bigint, next_generation bigint, next_instant timestamp with time zone', false, 'v'),
+  ('purge_usage', 'batch_limit integer, from_generation bigint, from_instant timestamp with time zone', 'purged bigint, purged_units bigint, next_generation bigint, next_instant timestamp with time zone', false, 'v'),
+  ('purge_budgets', 'batch_limit integer, from_generation bigint, from_instant timestamp with time zone', 'purged bigint, purged_units bigint, next_generation bigint, next_instant timestamp with time zone', false, 'v'),
   ('maintain', 'batch_limit integer DEFAULT 1000, time_limit interval DEFAULT ''00:00:10''::interval, claimed bigint DEFAULT 0, expired bigint DEFAULT 0, unknown bigint DEFAULT 0, '
-    'debtors bigint DEFAULT 0, repaid_units bigint DEFAULT 0', 'claimed bigint, expired bigint, unknown bigint, debtors bigint, repaid_units bigint', false, 'v'),
+    'debtors bigint DEFAULT 0, repaid_units bigint DEFAULT 0, purged bigint DEFAULT 0, purged_budgets bigint DEFAULT 0', 'claimed bigint, expired bigint, unknown bigint, debtors bigint, repaid_units bigint, purged bigint, purged_budgets bigint', false, 'v'),
   ('claim_unknown_usage', 'batch_limit integer DEFAULT 100, lease interval DEFAULT ''00:05:00''::interval, reconciler text DEFAULT NULL::text',
     'subject text, reservation_id text, route text, operation_id text, reserved_units bigint, progress_units bigint, hard_limit bigint, '
     'unknown_at timestamp with time zone, claimed_until timestamp with time zone', true, 'v'),
@@ -174,6 +177,9 @@ INSERT INTO good VALUES
   ('unfreeze', 1, 'subject', '''t''', 'subject'), ('unfreeze', 2, 'route', '''chat''', 'id'), ('unfreeze', 3, 'reason', '''because''', 'reason'),
   ('bind_subject', 1, 'role_name', '''limitledger_test_plain''', 'role'), ('bind_subject', 2, 'subject', '''t''', 'subject'),
   ('unbind_subject', 1, 'role_name', '''limitledger_test_plain''', 'role'), ('unbind_subject', 2, 'subject', '''t''', 'subject'), ('free_role', 1, 'role_name', '''limitledger_test_plain''', 'role'),
+  ('purge_reservations', 1, 'batch_limit', '10', 'limit'), ('purge_reservations', 2, 'from_generation', '0', ''), ('purge_reservations', 3, 'from_instant', 'NULL', ''),
+  ('purge_usage', 1, 'batch_limit', '10', 'limit'), ('purge_usage', 2, 'from_generation', '0', ''), ('purge_usage', 3, 'from_instant', 'NULL', ''),
+  ('purge_budgets', 1, 'batch_limit', '10', 'limit'), ('purge_budgets', 2, 'from_generation', '0', ''), ('purge_budgets', 3, 'from_instant', 'NULL', ''),
   ('claim_expiring', 1, 'batch_limit', '10', 'limit'), ('finish_expiring', 1, 'batch_limit', '10', 'limit'), ('expire_reservations', 1, 'batch_limit', '10', 'limit'),
   ('claim_unknown_usage', 1, 'batch_limit', '10', 'limit'), ('claim_unknown_usage', 2, 'lease', '''1 minute''', ''), ('claim_unknown_usage', 3, 'reconciler', '''me''', 'optional'),
   ('expire_executions', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 2, 'after_subject', '''''', ''), ('repay_debtors', 3, 'after_route', '''''', '');

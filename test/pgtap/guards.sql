@@ -6,7 +6,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(187);
+SELECT plan(190);
 
 SELECT at('10:00:00');
 SELECT publish('t', 'chat', quota(1000) || '{"holdTtl": "2 hours", "executionTtl": "2 hours"}');
@@ -110,13 +110,14 @@ SELECT checked(t, change, name) FROM (VALUES
   ('available = available + 1', 'conservation'), ('reserved = reserved + 1', 'conservation'), ('spent = spent + 1', 'conservation'),
   ('minted = minted + 1', 'conservation'), ('opening = opening - 1', 'conservation'), ('overdraft_issued = overdraft_issued + 1', 'conservation'),
   ('overdraft_repaid = overdraft_issued + 1, spent = spent + available + overdraft_repaid - overdraft_issued - 1, available = 0', 'repaid_at_most_issued'),
-  ('burned = -1', 'counters_sign'), ('purged_spent = -1', 'counters_sign'), ('deficit = -1', 'counters_sign'), ('carried = opening - 1', 'counters_sign')) c (change, name),
+  ('burned = -1', 'counters_sign'), ('purged_spent = -1', 'counters_sign'), ('purged_spent = spent + 1', 'spent_sign'), ('deficit = -1', 'counters_sign'), ('carried = opening - 1', 'counters_sign')) c (change, name),
   unnest(ARRAY['head_budget', 'closed_budget']) t;
 SELECT checked('head_budget', change, name) FROM (VALUES
   ('overdraft_issued = overdraft_issued + 1, spent = spent + 1', 'debt_leaves_nothing'), ('older_debt = 1', 'debt_leaves_nothing'),
   ('older_debt = -1', 'counters_sign'), ('older_reserved = -1', 'counters_sign'), ('remainder = -1', 'counters_sign'),
   ('frozen_at = now()', 'frozen_with_reason'), ('frozen_reason = ''because''', 'frozen_with_reason')) c (change, name);
 SELECT checked('closed_budget', 'closing_available = available + 1', 'counters_sign');
+SELECT checked('closed_budget', 'follows_purged = true, follows_generation = NULL', 'purged_was_followed');
 SELECT checked('reservation', change, name) FROM (VALUES
   ('state = ''REQUESTED'' WHERE reservation_id = ''held''', 'state_known'), ('request_digest = ''x''', 'digest_length'), ('reserved_units = -1', 'reserved_units_sign'),
   ('actual_units = 1 WHERE reservation_id = ''held''', 'actual_when_settled'), ('actual_units = NULL WHERE reservation_id = ''settled''', 'actual_when_settled'),

@@ -75,8 +75,11 @@ value_is($node, 'SELECT count(*) FROM limitledger.reservation WHERE state NOT IN
 value_is($node, <<'SQL', '0', 'no epoch of a pair has two budgets');
 SELECT count(*) FROM (SELECT FROM limitledger.budgets GROUP BY subject, route, generation, epoch HAVING count(*) > 1) b
 SQL
-cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM limitledger.budgets WHERE subject = 'none'"), '>=', SECONDS - 2,
-	'many epochs have ended meanwhile');
+cmp_ok($node->safe_psql('postgres', <<'SQL'), '>=', SECONDS - 2, 'many epochs have ended meanwhile');
+SELECT extract(epoch FROM b.epoch - p.active_at)::int FROM limitledger.head_budget b JOIN limitledger.policy p USING (generation) WHERE b.subject = 'none'
+SQL
+cmp_ok($node->safe_psql('postgres', "SELECT count(*) FILTER (WHERE follows_purged) FROM limitledger.budgets WHERE subject IN ('none', 'window')"), '>=', 2,
+	'and their budgets were purged');
 
 # Nothing refills these: what is not spent is there, through all epochs, and no more.
 value_is($node, <<'SQL', '0', 'where nothing refills, what is left and what was told as spent is the one opening');
@@ -88,8 +91,8 @@ SQL
 value_is($node, <<'SQL', '0', 'a window opens with its quota, and gives no more than that');
 SELECT count(*) FROM limitledger.budgets WHERE subject = 'window' AND (opening <> 3000 OR spent > 3000)
 SQL
-value_is($node, <<'SQL', 't', 'and all that was told as spent is booked');
-SELECT (SELECT sum(spent) FROM limitledger.budgets) = (SELECT sum(units) FROM told WHERE outcome = 'ACCEPTED')
+value_is($node, <<'SQL', 't', 'and what is kept as spent is no more than what was told');
+SELECT (SELECT sum(spent) FROM limitledger.budgets) BETWEEN 1 AND (SELECT sum(units) FROM told WHERE outcome = 'ACCEPTED')
 SQL
 note $node->safe_psql('postgres', 'SELECT subject ~ \'^idle\', outcome, count(*) FROM told GROUP BY 1, 2');
 

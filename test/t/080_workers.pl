@@ -54,6 +54,9 @@ claim_expiring|limitledger expiry|away
 finish_expiring|limitledger expiry|away
 expire_executions|limitledger expiry|away
 repay_debtors|limitledger repayment|away
+purge_reservations|limitledger repayment|away
+purge_usage|limitledger repayment|away
+purge_budgets|limitledger repayment|away
 verify_conservation|limitledger repayment|away
 ROWS
 
@@ -151,6 +154,19 @@ soon("SELECT count(*) = 10000 FROM limitledger.reservation WHERE route = 'many' 
 note 'the last one ', $node->safe_psql('postgres',
 	"SELECT max(ended_at - expires_at) FROM limitledger.reservation WHERE route = 'many'"), ' after its deadline';
 value_is($node, "SELECT sum(available) = 100 * 100000, sum(reserved) FROM limitledger.budgets WHERE route = 'many'", 't|0', 'all units are back, once');
+
+# ---- Retention ----------------------------------------------------------------------
+
+publish($node, subject => 'old', retention => '1 second');
+is(reserve('old', 'gone', 100, ", start_operation => 'o'"), 'ACCEPTED', 'an execution that is kept for a second');
+value_is($node, "SELECT state FROM limitledger.settle_usage('old', 'gone', 'o', 30)", 'SETTLED', 'after it has ended');
+value_is($node, "SELECT outcome FROM limitledger.record_usage('old', 'chat', 'ran', 5)", 'ACCEPTED', 'and usage likewise');
+$node->append_conf('postgresql.conf', 'limitledger.purge_interval = 1');
+$node->reload;
+soon("SELECT count(*) = 0 FROM limitledger.reservation WHERE subject = 'old'", 'a worker purges it, with no call');
+soon("SELECT count(*) = 0 FROM limitledger.operation WHERE subject = 'old'", 'with its operation, and the usage');
+value_is($node, "SELECT spent, purged_spent FROM limitledger.budgets WHERE subject = 'old'", '35|35', 'the budget keeps the sum');
+value_is($node, "SELECT count(*) FROM limitledger.reservation WHERE route = 'many'", '10000', 'what is to be kept is kept');
 
 audit_ok($node, 'at the end');
 $_->quit for $client, @other;

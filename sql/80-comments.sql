@@ -202,7 +202,7 @@ $$Proves the rules over the whole database in one snapshot: a row for each discr
 rule names the rule that does not hold, detail the figures. Runs with the owner's rights, takes no lock that a call would wait for, and reads every budget and reservation once.$$;
 
 COMMENT ON VIEW policies IS
-'Every published generation, with its stage (published, active, draining, retired), its switch instant, that of its retirement and its document as published (B1, B4).';
+'Every published generation, with its stage (published, shadow, canary, active, draining, retired), its switch instant, that of its retirement and its document as published (B1, B4).';
 
 COMMENT ON VIEW rollout_status IS
 'Each generation: how far it is, what is left to drain, and what it would have decided in shadow (B4, B6, B7).';

@@ -98,7 +98,8 @@ extern LLLock ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapsh
 						  LockWaitPolicy policy, bool *moved);
 
 /* Writing.  ll_row_insert returns false if the primary key exists and nothing was written. */
-extern bool ll_row_insert(LLTableId table, Datum *values, bool *nulls, ItemPointer tid);
+extern bool ll_row_insert(LLTableId table, Datum *values, bool *nulls, LockWaitPolicy policy,
+						  ItemPointer tid);
 extern void ll_row_forget(LLTableId table, ItemPointer tid);
 extern void ll_row_update(LLTableId table, TupleTableSlot *locked, Datum *values, bool *nulls);
 

@@ -9,7 +9,6 @@ CREATE TABLE policy (
   published_at         timestamptz NOT NULL,
   active_at            timestamptz,                       -- the switch instant (B5)
   retired_at           timestamptz,                       -- its pairs may fall to a wildcard from then on (B4)
-  drained_by           xid8,                              -- the transaction that drained it (B6)
 
   -- What the document says, as the ledger reads it.  Never changed.
   document             jsonb       NOT NULL,
@@ -35,6 +34,8 @@ CREATE TABLE policy (
   fairness_budget      bigint      NOT NULL CHECK (fairness_budget >= 0),
   emergency_mode       text        COLLATE "C" NOT NULL CHECK (emergency_mode IN ('disabled', 'enabled')),
   retention            interval    NOT NULL CHECK (retention >= interval '0'),
+
+  drained_by           xid8,                              -- the transaction that drained it (B6)
 
   -- A canary's steps: the percent that it takes in, and since when (B4).  Later
   -- steps take in more; what by is said once.

@@ -534,7 +534,7 @@ $$;
 CREATE FUNCTION publish_policy(
   document jsonb, activate boolean DEFAULT true,
   OUT generation bigint,
-  OUT stage text,                    -- published, active, draining
+  OUT stage text,                    -- published, shadow, canary, active, draining
   OUT already_published boolean,     -- true: nothing new was published
   OUT active_at timestamptz          -- the switch instant; NULL: not active yet
 ) LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
@@ -560,18 +560,20 @@ BEGIN
   ORDER BY p.generation DESC LIMIT 1;
 
   -- A repeat gets what it got before.  It is none if that generation is over, or
-  -- is to be activated and no longer can be.
+  -- is to be activated and no longer can be.  One that was a shadow alone and drains
+  -- is over: no call leads on from there.
   already_published := coalesce(
     newest.document - 'policyGeneration' = document - 'policyGeneration'
     AND newest.stage <> 'retired'
-    AND NOT (activate AND newest.stage = 'published'
+    AND NOT (newest.stage = 'draining' AND newest.active_at IS NULL AND newest.canary_by IS NULL)
+    AND NOT (activate AND newest.stage IN ('published', 'shadow', 'canary')
              AND @extschema@.policy_overtaken_by(newest) IS NOT NULL), false);
   IF already_published THEN
     PERFORM @extschema@.policy_check_generation(parsed.generation, newest.generation);
   ELSE
     newest := @extschema@.policy_add(parsed);
   END IF;
-  IF activate AND newest.stage = 'published' THEN
+  IF activate AND newest.stage IN ('published', 'shadow', 'canary') THEN
     PERFORM @extschema@.policy_activate(newest);
   END IF;
 
@@ -624,7 +626,7 @@ policyGeneration: the generation that the caller expects.
 
 Units are whole numbers up to 9223372036854775807. Durations are texts from 1 microsecond to 366 days like "30 seconds", "1 hour 30 minutes", "00:00:30" or "PT30S", a day being 24 hours; no months, years or signs.
 
-Publishing again what is already the newest of its route and subject, policyGeneration aside, publishes nothing: it returns that generation with already_published true, and activates it if that is asked for and was not done. A retired generation, or one that can no longer be activated, is published anew.
+Publishing again what is already the newest of its route and subject, policyGeneration aside, publishes nothing: it returns that generation with already_published true, and activates it if that is asked for and was not done. So what is in shadow or a canary is activated by it; without activate it stays as it is. A retired generation, one that can no longer be activated, or a shadow that drains is published anew.
 
 Errors, each naming the field by its path, as refill.interval: LL101 an argument is null; LL201 a field is missing; LL202 a field is unknown; LL203 a field is invalid; LL204 policyGeneration is not the generation of the document; 40001 at REPEATABLE READ and above, when another call published meanwhile. An error publishes nothing.
 
@@ -692,7 +694,11 @@ BEGIN
   END IF;
   IF NEW.canary_by <> OLD.canary_by OR (OLD.canary_by IS NOT NULL AND NEW.canary_by IS NULL)
      OR NEW.canary_percents[1:cardinality(OLD.canary_percents)] <> OLD.canary_percents
-     OR NEW.canary_since[1:cardinality(OLD.canary_since)] <> OLD.canary_since THEN
+     OR NEW.canary_since[1:cardinality(OLD.canary_since)] <> OLD.canary_since
+     OR (NEW.canary_percents <> OLD.canary_percents OR NEW.canary_since <> OLD.canary_since)
+        AND (NEW.stage <> 'canary' OR cardinality(NEW.canary_percents) <> cardinality(OLD.canary_percents) + 1
+             OR NEW.canary_percents[cardinality(NEW.canary_percents)] <= OLD.canary_percents[cardinality(OLD.canary_percents)]
+             OR NEW.canary_since[cardinality(NEW.canary_since)] < OLD.canary_since[cardinality(OLD.canary_since)]) THEN
     RAISE EXCEPTION USING
       ERRCODE = 'LL902', MESSAGE = format('the canary steps of generation %s are fixed', OLD.generation),
       DETAIL = 'Pairs may have moved at them.',

@@ -393,7 +393,7 @@ The way back is rollback_policy with this generation, or any publish; the way on
 COMMENT ON FUNCTION shadow_policy(bigint, text) IS
 $$Tries a published generation in shadow: evaluated beside the one in force, and deciding nothing (B4, B7).
 
-Each request is also put to budgets of its own, which settlement, release and expiry of the real reservation correct; rollout_status compares. Pairs without a policy in force get UNENFORCED shadow: the caller's own limiter decides, nothing is stored under the id, and a repeat counts again. A generation that was in shadow before for the same route and subject drains. reason: 1 to 256 bytes, kept in operator_actions. What is in shadow changes nothing.
+Each request is also put to budgets of its own, which settlement, release and expiry of the real reservation correct; rollout_status compares. Pairs without a policy in force get UNENFORCED shadow, unless they are frozen: the caller's own limiter decides, nothing is stored under the id, and a repeat counts again. A generation that was in shadow before for the same route and subject drains. reason: 1 to 256 bytes, kept in operator_actions. What is in shadow changes nothing.
 
 The way on is canary_policy or activate_policy, the way out drain_policy. Errors: LL101, LL106; LL205 it was taken further already, a later one has been active, or another one is a canary; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
 
@@ -423,6 +423,6 @@ Errors: LL101, LL106; LL205 it was never in force; LL206 no such generation; LL2
 COMMENT ON FUNCTION policy_diff(jsonb) IS
 $$Compares a policy document with what is in force for its subject and route: a row for each field that differs, none when they are equal (B1, B4).
 
-The document is read as strictly as publish_policy does; policyGeneration is not compared. In force is the active generation that a new request would be decided by: that of the subject, else the wildcard that it comes under, so a first policy of its own differs in subject, too. With nothing in force every field is a row. Values are compared as JSON: "30 seconds" and "PT30S" differ, as they do for publish_policy.
+The document is read as strictly as publish_policy does; policyGeneration is not compared. In force is the active generation that a new request would be decided by: that of the subject, else the wildcard that it comes under, so a first policy of its own differs in subject, too. A canary beside it is not compared. With nothing in force every field is a row. Values are compared as JSON: "30 seconds" and "PT30S" differ, as they do for publish_policy.
 
 Errors: LL101; LL201, LL202, LL203 as publish_policy.$$;

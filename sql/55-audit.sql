@@ -16,8 +16,7 @@ SELECT p.generation, p.route, p.subject, p.stage,
        p.canary_percents[cardinality(p.canary_percents)] AS canary_percent, p.canary_by,
        coalesce(b.pairs, 0) AS pairs, coalesce(b.spent, 0) AS spent,
        coalesce(b.reserved, 0) AS left_reserved,
-       (SELECT coalesce(sum(r.reserved_units), 0) FROM reservation r
-        WHERE r.state = 'USAGE_UNKNOWN' AND r.generation = p.generation) AS left_unknown,
+       coalesce(u.unknown, 0) AS left_unknown,
        coalesce(b.debt, 0) AS left_debt,
        s.would_admit_admitted, s.would_admit_refused, s.would_admit_unenforced,
        s.would_reject_admitted, s.would_reject_refused, s.would_reject_unenforced
@@ -27,6 +26,8 @@ LEFT JOIN (SELECT u.generation, count(DISTINCT u.subject) AS pairs, sum(u.spent)
                  UNION ALL
                  SELECT c.generation, c.subject, c.spent, c.reserved, c.overdraft_issued - c.overdraft_repaid FROM closed_budget c) u
            GROUP BY u.generation) b USING (generation)
+LEFT JOIN (SELECT r.generation, sum(r.reserved_units) AS unknown FROM reservation r
+           WHERE r.state = 'USAGE_UNKNOWN' GROUP BY r.generation) u USING (generation)
 LEFT JOIN (SELECT d.generation,
                   sum(d.would_admit_admitted) AS would_admit_admitted, sum(d.would_admit_refused) AS would_admit_refused,
                   sum(d.would_admit_unenforced) AS would_admit_unenforced,

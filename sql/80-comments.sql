@@ -222,7 +222,7 @@ $$Proves the same rules for some subjects: those behind the first argument, up t
 after_subject: NULL, the default, begins with the first subject. last_subject: NULL ends with the last one. Ranges that meet prove the whole, in several snapshots: so a large ledger is audited without one that lasts. Runs with the owner's rights, takes no lock that a call would wait for, and reads the budgets and reservations of these subjects once.$$;
 
 COMMENT ON VIEW policies IS
-'Every published generation, with its stage (published, active, draining, retired), its switch instant, that of its retirement and its document as published (B1, B4).';
+'Every published generation, with its stage (published, shadow, canary, active, draining, retired), its switch instant, that of its retirement and its document as published (B1, B4).';
 
 COMMENT ON VIEW rollout_status IS
 'Each generation: how far it is, what is left to drain, and what it would have decided in shadow (B4, B6, B7).';

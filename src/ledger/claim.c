@@ -72,6 +72,7 @@ find_lapsed(Queue *queue, TimestampTz now, int limit, Snapshot snapshot)
 	queue->lapsed = palloc(sizeof(Lapsed) * room);
 	while (queue->count < look && ll_scan_next(scan, row.slot))
 	{
+		CHECK_FOR_INTERRUPTS();
 		ll_reservation_read(&row);
 		if (!ll_binding_reaches(row.subject))
 			continue;

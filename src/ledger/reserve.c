@@ -163,6 +163,31 @@ untake(LLReserveElement *e)
 	e->work->rewrite |= e->work->created;
 }
 
+/*
+ * answer_uncovered answers where no policy is in force.  With a shadow the
+ * caller's own limiter decides, unless an operator has stopped it all (B7, D8).
+ */
+static void
+answer_uncovered(LLReserveElement *e, LLReceipt *receipt)
+{
+	const LLPairWork *work = e->work;
+	LLVerdict	verdict = ll_say(LL_REFUSED, LL_DIM_NO_POLICY);
+
+	verdict.wait = LL_WAIT_OPERATOR;
+	if (work->reigns.shadow == NULL)
+		answer_refused(e, verdict, receipt);
+	else if (work->reigns.frozen_reason != 0 || work->head.pair.frozen)
+	{
+		verdict.dimension = LL_DIM_FROZEN;
+		answer_refused(e, verdict, receipt);
+	}
+	else
+	{
+		answer_refused(e, ll_say(LL_UNENFORCED, LL_DIM_SHADOW), receipt);
+		receipt->generation = work->reigns.shadow->generation;
+	}
+}
+
 /* decide_element answers one element on a pair that is present. */
 static void
 decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
@@ -184,17 +209,9 @@ decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 		answer_stored(e, &stored, receipt);
 		return;
 	}
-	if (!ll_policy_covers(&e->work->reigns) && e->work->reigns.shadow != NULL)
-	{
-		answer_refused(e, ll_say(LL_UNENFORCED, LL_DIM_SHADOW), receipt);
-		receipt->generation = e->work->reigns.shadow->generation;
-		return;
-	}
 	if (!ll_policy_covers(&e->work->reigns))
 	{
-		verdict = ll_say(LL_REFUSED, LL_DIM_NO_POLICY);
-		verdict.wait = LL_WAIT_OPERATOR;
-		answer_refused(e, verdict, receipt);
+		answer_uncovered(e, receipt);
 		return;
 	}
 	if (e->start_operation != 0 &&

@@ -8,13 +8,15 @@
  * correct that figure.  What ran nowhere, since the enforced generation refused
  * it, or was left to the caller's own limiter, counts as used in full.
  *
- * It changes no decision and no balance, and keeps nobody waiting: under the
- * head's lock a shadow's row that somebody else has locked is passed by.  Only
- * a pair that has no head is locked by that row.
+ * It changes no decision and no balance, and keeps nobody waiting: a shadow's
+ * row that somebody else has locked, or is about to make, is passed by.  Only
+ * where no policy is in force is a pair without a head locked by that row.
  */
 #include "postgres.h"
 
 #include "pair.h"
+
+#include "core/arith.h"
 #include "miscadmin.h"
 
 /* a budget of a shadow that closes is forgotten: its debt and its numbers go on in the head */
@@ -52,6 +54,8 @@ static LLShadow *
 find(LLPairWork *work, const LLPolicyRow *row)
 {
 	LLShadow   *shadow = work->shadow;
+	LockWaitPolicy policy = work->locked || ll_policy_covers(&work->reigns)
+		? LockWaitSkip : LockWaitBlock;
 
 	while (shadow == NULL)
 	{
@@ -62,14 +66,16 @@ find(LLPairWork *work, const LLPolicyRow *row)
 		shadow->head.subject = work->head.subject;
 		shadow->head.route = work->head.route;
 		shadow->head.frozen_at = LL_NO_TIME;
-		lock = ll_shadow_lock(shadow, row->generation, work->locked ? LockWaitSkip : LockWaitBlock);
+		lock = ll_shadow_lock(shadow, row->generation, policy);
 		if (lock == LL_LOCK_BUSY)
 			return NULL;
 		if (lock == LL_LOCK_GONE)
 		{
 			open_first(shadow, row, work->clock);
-			if (ll_shadow_insert(shadow))
+			if (ll_shadow_insert(shadow, policy))
 				ll_store_step();
+			else if (policy == LockWaitSkip)
+				return NULL;
 			shadow = NULL;		/* ours or theirs: locked in the next round */
 		}
 	}
@@ -113,6 +119,26 @@ ll_shadow_judge(LLPairWork *work, LLRequest *request, LLHappened happened, LLRes
 }
 
 /*
+ * give_back takes `units` out of what the head has spent, as if they had been held
+ * until now and were released.  What was spent in an epoch that has closed is
+ * minted, since nobody keeps that one.
+ */
+static void
+give_back(LLPair *pair, const LLPolicy *policy, LLUnits units)
+{
+	LLPair		p = *pair;
+	LLReservation hold = {LL_RESERVED};
+	LLUnits		given;
+
+	hold.reserved_units = ll_min(units, p.head.spent);
+	p.head.spent -= hold.reserved_units;
+	p.head.reserved += hold.reserved_units;
+	if (!ll_release(&p, NULL, &hold, policy).overflow &&
+		!ll_grant(&p, policy, units - hold.reserved_units, &given).overflow)
+		*pair = p;
+}
+
+/*
  * ll_shadow_settle corrects what a shadow has spent for a reservation that ends
  * with `used` units.  Units of a window that has passed lapse, as real ones do (C5).
  */
@@ -120,7 +146,6 @@ void
 ll_shadow_settle(LLPairWork *work, const LLReservationRow *row, LLUnits used)
 {
 	const LLPolicyRow *policy = work->reigns.shadow;
-	LLUnits		given;
 	LLShadow   *shadow;
 	LLPair	   *pair;
 
@@ -134,7 +159,7 @@ ll_shadow_settle(LLPairWork *work, const LLReservationRow *row, LLUnits used)
 	if (used > row->asked_units)
 		(void) ll_record_usage(pair, &policy->policy, used - row->asked_units, true);
 	else if (policy->policy.refill != LL_REFILL_WINDOW || pair->head.line == row->shadow_line)
-		(void) ll_grant(pair, &policy->policy, row->asked_units - used, &given);
+		give_back(pair, &policy->policy, row->asked_units - used);
 	pair->frozen = false;		/* a shadow has no operator who would open it */
 }
 

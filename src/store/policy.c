@@ -318,17 +318,22 @@ read_digests(LLPolicyRow *row, TupleTableSlot *slot)
 					  BYTEAOID, -1, false, TYPALIGN_INT, &row->digest, &nulls, &row->digests);
 }
 
-/* read_canary takes in the steps of a canary; more may have been added (B4). */
+/*
+ * read_canary takes in the steps of a canary; more may have been added (B4).  Those
+ * that are known stay where they are, since a row is met anew with every pair.
+ */
 static void
 read_canary(LLPolicyRow *row, TupleTableSlot *slot)
 {
+	ArrayType  *array = DatumGetArrayTypeP(slot->tts_values[LL_POLICY_CANARY_PERCENTS]);
 	Datum	   *percents;
 	Datum	   *since;
 	bool	   *nulls;
 	int			steps;
 
-	deconstruct_array(DatumGetArrayTypeP(slot->tts_values[LL_POLICY_CANARY_PERCENTS]),
-					  INT4OID, sizeof(int32), true, TYPALIGN_INT, &percents, &nulls, &steps);
+	if (row->canary_steps == ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)))
+		return;
+	deconstruct_array(array, INT4OID, sizeof(int32), true, TYPALIGN_INT, &percents, &nulls, &steps);
 	deconstruct_array(DatumGetArrayTypeP(slot->tts_values[LL_POLICY_CANARY_SINCE]),
 					  TIMESTAMPTZOID, sizeof(TimestampTz), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
 					  &since, &nulls, &row->canary_steps);
@@ -366,6 +371,8 @@ remember(TupleTableSlot *slot)
 
 	/* An error below must not leave half a row behind: see ll_policy_begin. */
 	cache.version = 0;
+	if (!found)
+		row->canary_steps = -1;
 	if (!slot->tts_isnull[LL_POLICY_CANARY_BY] || !found)
 		read_canary(row, slot);
 	if (found)

@@ -229,7 +229,7 @@ ll_head_insert(const LLHead *head)
 	bool		nulls[LL_HEAD_NATTS];
 
 	put_head(values, nulls, head);
-	return ll_row_insert(LL_TABLE_HEAD, values, nulls, NULL);
+	return ll_row_insert(LL_TABLE_HEAD, values, nulls, LockWaitBlock, NULL);
 }
 
 void
@@ -296,15 +296,15 @@ put_shadow(Datum *values, bool *nulls, const LLShadow *shadow)
 	}
 }
 
-/* ll_shadow_insert makes its first row; false if somebody else just did. */
+/* ll_shadow_insert makes its first row; false if somebody else did, or with LockWaitSkip is about to. */
 bool
-ll_shadow_insert(const LLShadow *shadow)
+ll_shadow_insert(const LLShadow *shadow, LockWaitPolicy policy)
 {
 	Datum		values[LL_SHADOW_NATTS];
 	bool		nulls[LL_SHADOW_NATTS];
 
 	put_shadow(values, nulls, shadow);
-	return ll_row_insert(LL_TABLE_SHADOW, values, nulls, NULL);
+	return ll_row_insert(LL_TABLE_SHADOW, values, nulls, policy, NULL);
 }
 
 void
@@ -406,7 +406,7 @@ ll_closed_insert(const LLHead *head, const LLClosed *closed)
 	bool		nulls[LL_CLOSED_NATTS];
 
 	put_closed(values, nulls, head, closed);
-	if (!ll_row_insert(LL_TABLE_CLOSED, values, nulls, NULL))
+	if (!ll_row_insert(LL_TABLE_CLOSED, values, nulls, LockWaitBlock, NULL))
 		ll_broken("B5", "a budget that closes was closed before");
 }
 
@@ -584,7 +584,7 @@ ll_reservation_insert(const LLReservationRow *row)
 
 	note_deadline(row);
 	put_reservation(values, nulls, row);
-	return ll_row_insert(LL_TABLE_RESERVATION, values, nulls, NULL);
+	return ll_row_insert(LL_TABLE_RESERVATION, values, nulls, LockWaitBlock, NULL);
 }
 
 void
@@ -821,7 +821,7 @@ ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, ItemPoin
 	values[LL_OPERATION_GENERATION] = Int64GetDatum(row->generation);
 	nulls[LL_OPERATION_EPOCH] = row->route == 0;
 	values[LL_OPERATION_EPOCH] = TimestampTzGetDatum(row->epoch);
-	return ll_row_insert(LL_TABLE_OPERATION, values, nulls, tid);
+	return ll_row_insert(LL_TABLE_OPERATION, values, nulls, LockWaitBlock, tid);
 }
 
 /* ll_operation_bind binds an operation to a reservation. */
@@ -878,7 +878,7 @@ ll_extension_insert(Datum subject, Datum reservation, Datum id, const LLExtensio
 	values[LL_EXTENSION_UNITS] = Int64GetDatum(row->units);
 	put_time(values, nulls, LL_EXTENSION_EXPIRES_AT, row->expires_at);
 	values[LL_EXTENSION_EXTENDED_AT] = TimestampTzGetDatum(at);
-	return ll_row_insert(LL_TABLE_EXTENSION, values, nulls, NULL);
+	return ll_row_insert(LL_TABLE_EXTENSION, values, nulls, LockWaitBlock, NULL);
 }
 
 /* ll_grant_look tells what was granted under a grant id. */
@@ -915,7 +915,7 @@ ll_grant_insert(Datum subject, Datum route, Datum id, const LLGrantRow *row, Dat
 	values[LL_GRANT_GRANTED_AT] = TimestampTzGetDatum(at);
 	values[LL_GRANT_ACTOR] = CStringGetTextDatum(GetUserNameFromId(GetUserId(), false));
 	values[LL_GRANT_REASON] = reason;
-	return ll_row_insert(LL_TABLE_GRANT, values, nulls, NULL);
+	return ll_row_insert(LL_TABLE_GRANT, values, nulls, LockWaitBlock, NULL);
 }
 
 /* ---- operators' actions ------------------------------------------------- */
@@ -934,5 +934,5 @@ ll_action_insert(TimestampTz at, const char *action, Datum subject, Datum route,
 	values[LL_ACTION_SUBJECT] = subject;
 	values[LL_ACTION_ROUTE] = route;
 	values[LL_ACTION_REASON] = reason;
-	(void) ll_row_insert(LL_TABLE_ACTION, values, nulls, NULL);
+	(void) ll_row_insert(LL_TABLE_ACTION, values, nulls, LockWaitBlock, NULL);
 }

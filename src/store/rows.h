@@ -132,7 +132,7 @@ extern void ll_head_update(const LLHead *head);
 extern void ll_head_forget(const LLHead *head);
 
 extern LLLock ll_shadow_lock(LLShadow *shadow, int64 generation, LockWaitPolicy policy);
-extern bool ll_shadow_insert(const LLShadow *shadow);
+extern bool ll_shadow_insert(const LLShadow *shadow, LockWaitPolicy policy);
 extern void ll_shadow_update(const LLShadow *shadow);
 
 extern void ll_closed_read(LLClosed *closed);

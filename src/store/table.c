@@ -549,7 +549,7 @@ lock_row(LLTableId table, TupleTableSlot *slot, Snapshot snapshot, LLRowLock how
 	ll_durability_note();
 	if (moved != NULL)
 		*moved = failure.traversed;
-	if (IsolationUsesXactSnapshot() &&
+	if (IsolationUsesXactSnapshot() && table != LL_TABLE_SHADOW &&
 		!table_tuple_satisfies_snapshot(relation, slot, GetTransactionSnapshot()))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -565,7 +565,7 @@ lock_row(LLTableId table, TupleTableSlot *slot, Snapshot snapshot, LLRowLock how
  * version there; *moved tells whether it is another than the one that was
  * found.  At REPEATABLE READ and above a version that the transaction's
  * snapshot can't see is a serialization failure, never something to decide on
- * (F5).
+ * (F5).  Nothing is decided on a shadow's row, so that one is taken as it is (B7).
  */
 LLLock
 ll_row_lock(LLTableId table, TupleTableSlot *slot, Snapshot snapshot,
@@ -699,11 +699,13 @@ insert_speculatively(LLTable *t, Relation relation, ResultRelInfo *w, TupleTable
 /*
  * ll_row_insert inserts a row, unless its primary key is there: then it
  * returns false.  It waits for a transaction that has inserted the same key
- * and has not ended.  The insertion is speculative, so that a race ends in an
- * answer and not in a unique violation that would need a subtransaction.
+ * and has not ended; with LockWaitSkip it does not, and returns false for that
+ * one, too.  The insertion is speculative, so that a race ends in an answer and
+ * not in a unique violation that would need a subtransaction.
  */
 bool
-ll_row_insert(LLTableId table, Datum *values, bool *nulls, ItemPointer tid)
+ll_row_insert(LLTableId table, Datum *values, bool *nulls, LockWaitPolicy policy,
+			  ItemPointer tid)
 {
 	Relation	relation = ll_table(table);
 	LLTable    *t = &store.table[table];
@@ -723,7 +725,8 @@ ll_row_insert(LLTableId table, Datum *values, bool *nulls, ItemPointer tid)
 	while (!(inserted = insert_speculatively(t, relation, w, slot, &recheck)))
 	{
 		/* waits for whoever is there to end; true: it has gone with its row */
-		if (!ExecCheckIndexConstraints(w, slot, estate, &other, t->arbiter))
+		if (policy == LockWaitSkip ||
+			!ExecCheckIndexConstraints(w, slot, estate, &other, t->arbiter))
 			break;
 		CHECK_FOR_INTERRUPTS();
 	}

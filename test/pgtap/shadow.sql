@@ -2,12 +2,13 @@
 -- own, then taken into force for a part of the traffic that only grows (B4, B7).
 --
 -- Fails when: a shadow changes a decision, a balance or a wait of the enforced generation,
--- its own figures miss a request, a settlement or a window; a canary takes in others than
+-- its own figures miss a request, a settlement or a window, or end where numbers do; the
+-- kill switch leaves a route to the caller; a shadow is a dead end; a canary takes in others than
 -- its hash says, lets one go again, or gives capacity away.
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(101);
+SELECT plan(122);
 
 CREATE FUNCTION helpers.publish_only(subject text, route text, fields jsonb DEFAULT '{}') RETURNS bigint LANGUAGE sql AS $$
   SELECT generation FROM limitledger.publish_policy(document(subject, route, fields), false)
@@ -95,7 +96,7 @@ SELECT is((SELECT expired FROM limitledger.expire_reservations()), 101::bigint, 
 SELECT is((SELECT available FROM limitledger.shadow_budget WHERE subject = 's' AND generation = :less), 400::bigint, 'is back there as well');
 SELECT is(reserve('s', 'work', 'd', 350, 'od'), 'ACCEPTED STARTED', 'another one');
 SELECT is(settle('s', 'd', 'od', 600), 'ACCEPTED SETTLED', 'uses more, and the real budget has it');
-SELECT is(shadow_equation('s', :less), '500 + 400 + 200 = 0 + 0 + 1100 + 0 + 0', 'the shadow owes it');
+SELECT is(shadow_equation('s', :less), '500 + 0 + 200 = 0 + 0 + 700 + 0 + 0', 'the shadow owes it');
 SELECT is(reserve('s', 'work', 'e', 1), 'ACCEPTED RESERVED', 'what is really available');
 SELECT is(compared(:less), '4 0 0 | 1 0 0', 'an indebted shadow would not admit');
 SELECT is((SELECT outcome FROM limitledger.record_usage('u', 'work', 'ran', 450)), 'ACCEPTED', 'usage that nobody reserved');
@@ -142,6 +143,35 @@ SELECT is((SELECT string_agg(concat_ws(' ', outcome, dimension), ', ' ORDER BY e
   ARRAY['w', 'w'], ARRAY['old limiter', 'work'], ARRAY['w1', 'w2'], ARRAY[1, 1]::bigint[], array_fill(sha256('w'), ARRAY[2]), require_all => true)),
   'UNENFORCED shadow, ACCEPTED', 'what is not enforced refuses nothing else');
 SELECT is(limitledger.problem_details('UNENFORCED', 'shadow', NULL, NULL, 1, 'chat'), NULL, 'it is no problem');
+
+-- The kill switch stops a route that is in shadow alone, too: nobody else decides then.
+SELECT is((SELECT outcome FROM limitledger.freeze_route('old limiter', 'kill')), 'ACCEPTED', 'an operator stops the route');
+SELECT is((SELECT concat_ws(' ', outcome, dimension, retry_kind) FROM limitledger.reserve_capacity('old', 'old limiter', 'k', 1, sha256('k'))), 'REFUSED frozen operator', 'which is not left to the caller');
+SELECT is((SELECT outcome FROM limitledger.unfreeze_route('old limiter', 'go on')), 'ACCEPTED', 'and opens it');
+SELECT is(reserve('old', 'old limiter', 'k', 1), 'UNENFORCED shadow', 'then it is');
+
+-- Publishing what is in shadow, or was: activated if that is asked for, never a dead end.
+SELECT publish_only('*', 'again', '{"burst": 5}') AS again \gset
+SELECT is(shadow(:again), 'shadow', 'a shadow');
+SELECT is(publish_only('*', 'again', '{"burst": 5}'), :again::bigint, 'published again it is the same');
+SELECT is((SELECT stage FROM limitledger.policies WHERE generation = :again), 'shadow', 'and stays in shadow');
+SELECT is(publish('*', 'again', '{"burst": 5}'), :again::bigint, 'published to be active');
+SELECT is((SELECT stage FROM limitledger.policies WHERE generation = :again), 'active', 'it is active');
+SELECT publish_only('*', 'again', '{"burst": 6}') AS later \gset
+SELECT is(canary(:later, 1), 'canary 1 route', 'a canary');
+SELECT is(publish('*', 'again', '{"burst": 6}'), :later::bigint, 'published to be active');
+SELECT is((SELECT stage FROM limitledger.policies WHERE generation = :later), 'active', 'is active, too');
+SELECT publish_only('*', 'again', '{"burst": 7}') AS tried \gset
+SELECT is(shadow(:tried), 'shadow', 'one more shadow');
+SELECT is((SELECT stage FROM limitledger.drain_policy(:tried, 'not now')), 'draining', 'that ends');
+SELECT isnt(publish_only('*', 'again', '{"burst": 7}'), :tried::bigint, 'its content may be published anew');
+
+-- Units come back to a shadow as they do to a real budget, so its sums end where those do.
+SELECT publish('*', 'big', '{"burst": 9223372036854775807}') AS big \gset
+SELECT publish_only('*', 'big', '{"burst": 9223372036854775807, "weight": 2}') AS equally_big \gset
+SELECT is(shadow(:equally_big), 'shadow', 'a big one');
+SELECT is(reserve('b', 'big', 'b' || i, 5000000000000000000) || ' ' || release('b', 'b' || i), 'ACCEPTED RESERVED ACCEPTED RELEASED', 'most of it') FROM generate_series(1, 3) i;
+SELECT is(compared(:equally_big), '3 0 0 | 0 0 0', 'is admitted again and again');
 
 -- ---- Canary by pair ----------------------------------------------------------------------
 -- Of t1, t2, t3, t4, t5 on chat the buckets are 20, 15, 13, 67, 22: see test/unit/rollout.c.
@@ -208,6 +238,7 @@ UPDATE limitledger.policy SET drained_by = NULL;    -- as if that had been commi
 SELECT is((SELECT outcome || ' ' || stage FROM limitledger.retire_policy(:less)), 'ACCEPTED retired', 'nothing is left of it');
 SELECT is((SELECT count(*) FROM limitledger.shadow_budget WHERE generation = :less), 0::bigint, 'its budgets are gone');
 SELECT throws_ok(format('UPDATE limitledger.policy SET canary_percents = %L WHERE generation = %s', '{1}', :bigger), 'LL902', NULL, 'steps that were made stay');
+SELECT throws_ok(format('UPDATE limitledger.policy SET canary_percents = canary_percents || 99, canary_since = canary_since || now() WHERE generation = %s', :bigger), 'LL902', NULL, 'nor are any added to what is no canary');
 SELECT sound('at the end');
 
 SELECT * FROM finish();

@@ -92,7 +92,7 @@ CREATE TABLE closed_budget (
 
   closed_at             timestamptz NOT NULL,
   closing_available     bigint      NOT NULL,               -- at that instant, for the audit of B5
-  changed_at            timestamptz NOT NULL,               -- no reservation of it has ended later
+  changed_at            timestamptz NOT NULL DEFAULT clock_timestamp(),  -- no reservation of it has ended later
   follows_purged        boolean     NOT NULL DEFAULT false, -- the budget that it follows is purged (D15)
 
   -- Opening order of a pair: generations grow, epochs grow within one.

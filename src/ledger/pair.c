@@ -334,7 +334,7 @@ ll_pair_write(LLPairWork *work)
 			continue;
 		if (!ll_budget_conserved(&closed->budget))
 			ll_broken("C1", "a closed budget would not add up");
-		closed->changed_at = head->pair.seen_at;
+		closed->changed_at = Max(closed->changed_at, head->pair.seen_at);
 		ll_closed_update(head, closed);
 	}
 	ll_head_update(head);

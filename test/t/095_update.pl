@@ -1,9 +1,10 @@
 # ALTER EXTENSION UPDATE from every released version, with data, gives what a fresh
 # install gives, and loses nothing (J5).
 #
-# A released version is a script in sql/released, frozen as it was.  To freeze one is
-# to copy the built script there; from then on its fragments change only together with
-# the version.  The last part makes up a version, and proves that each statement that
+# A released version is a script in sql/released, frozen as it was, and a ledger in
+# test/released, as its own library left it: a later one may refuse its tables.  To
+# freeze one is to copy the built script there, and to run this test once with
+# LIMITLEDGER_FREEZE=1; from then on its fragments change only together with the version.  The last part makes up a version, and proves that each statement that
 # its upgrade script may lack would be missed.
 #
 # Fails when: an upgrade script leaves an object out, or another order of columns,
@@ -52,6 +53,7 @@ my @UPGRADE = (
 	'COMMENT ON COLUMN @extschema@.made_up.third IS \'made up\'',
 	'CREATE SEQUENCE @extschema@.made_up_numbers CACHE 7');
 
+freeze() if $ENV{LIMITLEDGER_FREEZE};
 releases_are_frozen();
 my $node = ledger_node('update');
 updates($node, $_) for grep { $_ ne $CURRENT } sort keys %RELEASED;
@@ -76,6 +78,22 @@ sub releases_are_frozen
 	return;
 }
 
+# freeze keeps a ledger of the present version.
+sub freeze
+{
+	my $on = ledger_node('freeze');
+
+	fill_ledger($on, 'postgres');
+	my $instant = $on->safe_psql('postgres', q(SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS+00')));
+	my $rows = join "\n", grep { !/^(?:--|$|SET |\\(?:un)?restrict|SELECT pg_catalog.set_config)/ }
+	  split /\n/, `PGOPTIONS='-c timezone=UTC' pg_dump -a -d '@{[ $on->connstr('postgres') ]}'`;
+	write_file("$PostgreSQL::Test::Utils::tmp_check/$CURRENT.sql", "-- A ledger of version $CURRENT, as its own library left it at $instant:\n"
+		  . "-- one item of every kind.  See test/t/095_update.pl.\n$rows\n");
+	diag "put this into test/released: $PostgreSQL::Test::Utils::tmp_check/$CURRENT.sql";
+	$on->stop;
+	return;
+}
+
 # updates asserts all of it for one version; `more` fills what its ledger has beside.
 sub updates
 {
@@ -84,9 +102,22 @@ sub updates
 	is($on->psql('postgres', symbols_of(slurp_file($RELEASED{$from}))), 0, "$from: the library has what its script names");
 
 	my ($database, $fresh) = ledger_of($on, $from);
-	fill_ledger($on, $database, $more);
-	my $session = session($on, $database);
-	is($session->query_safe('SELECT generation FROM ' . known_call()), '1', "$from: a session uses it");
+	my $ledger = "test/released/$from.sql";
+	my $own_library = !-e $ledger;
+	my $session;
+	if ($own_library)
+	{
+		fill_ledger($on, $database, $more);
+		$session = session($on, $database);
+		is($session->query_safe('SELECT generation FROM ' . known_call()), '1', "$from: a session uses it");
+	}
+	else
+	{
+		load_ledger($on, $database, $ledger);
+		$session = session($on, $database);
+		my (undef, undef, $error) = $on->psql($database, 'SELECT FROM ' . known_call());
+		like($error, qr/^psql:<stdin>:1: ERROR:  limitledger's /, "$from: until it is updated, the library refuses its tables");
+	}
 	my $dump = "$PostgreSQL::Test::Utils::tmp_check/$from.dump";
 	$on->command_ok([ 'pg_dump', '-d', $on->connstr($database), '-Fc', '-f', $dump ], "$from: it is dumped");
 	my %columns = columns_of($on, $database);
@@ -97,12 +128,19 @@ sub updates
 	is(contents($on, $database, %columns), $contents, "$from: updated, its tables hold what they held");
 	is($session->query_safe('SELECT generation FROM ' . known_call()), '1', "$from: updated, the session goes on");
 	$session->quit;
+	fill_since($on, $database, $from) unless $own_library;
+	is($on->safe_psql($database, 'SELECT * FROM limitledger.verify_conservation()'), '', "$from: updated, the books balance");
 	finish_ledger($on, $database);
 
 	my $restored = 'restored' . ++$number;
 	$on->safe_psql('postgres', "CREATE DATABASE $restored TEMPLATE template0");
 	$on->command_ok([ 'pg_restore', '--exit-on-error', '-d', $on->connstr($restored), $dump ], "$from: its dump is restored into the present version");
 	is(contents($on, $restored, %columns), $contents, "$from: restored, the tables hold what they held");
+	if (!$own_library)
+	{
+		load_ledger($on, $restored, $ledger);
+		fill_since($on, $restored, $from);
+	}
 	finish_ledger($on, $restored);
 	return;
 }

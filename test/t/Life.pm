@@ -12,7 +12,7 @@ use Exporter 'import';
 use Limitledger;
 use Test::More;
 
-our @EXPORT = qw(fill_ledger finish_ledger contents columns_of catalogue
+our @EXPORT = qw(fill_ledger load_ledger fill_since finish_ledger contents columns_of catalogue
   same_catalogue differences version_files);
 
 # A document for psql: :'subject' and so on are its variables.
@@ -75,7 +75,6 @@ SELECT limitledger.report_progress('run', 'r1', 'o1', 33);
 SELECT limitledger.record_usage('run', 'chat', 'unreserved', 17);
 SELECT limitledger.reserve_capacity('lost', 'chat', 'r1', 100, sha256('d'), start_operation => 'o1');
 SELECT limitledger.report_usage_unknown('lost', 'r1', 'o1');
-SELECT limitledger.claim_unknown_usage(lease => '1 day', reconciler => 'somebody');
 SELECT limitledger.reserve_capacity('debt', 'chat', 'r1', 400, sha256('d'), start_operation => 'o1');
 SELECT limitledger.reserve_capacity('debt', 'chat', 'r2', 500, sha256('d'), start_operation => 'o2');
 SELECT limitledger.settle_usage('debt', 'r2', 'o2', 800, sha256('receipt'));
@@ -87,6 +86,13 @@ SELECT limitledger.reserve_capacity('spent', 'chat', 'r1', 500, sha256('d'), sta
 SELECT limitledger.settle_usage('spent', 'r1', 'o1', 480, NULL, 'executor');
 SELECT limitledger.grant_capacity('spent', 'chat', 'g1', 100, 'a gift');
 SELECT limitledger.reserve_capacity('somebody', 'chat', 'r1', 5, sha256('d'), start_operation => 'o1');
+SELECT limitledger.reserve_capacity('refilled', 'chat', 'r1', 500, sha256('d'), start_operation => 'o1');
+SELECT limitledger.settle_usage('refilled', 'r1', 'o1', 500);
+SQL
+
+# What only later versions have, by the version that brought it.
+my %SINCE = ('0.2' => <<'SQL');
+SELECT limitledger.claim_unknown_usage(lease => '1 day', reconciler => 'somebody');
 SELECT limitledger.publish_policy(pg_temp.document('*', 1000) || '{"route": "halted"}');
 SELECT limitledger.freeze_route('halted', 'because');
 SELECT limitledger.publish_policy(pg_temp.document(s, 1000)), limitledger.publish_policy(pg_temp.document(s, 500), false)
@@ -97,8 +103,6 @@ SELECT limitledger.reserve_capacity('shadowed', 'chat', 'r1', 50, sha256('d'), s
 DO $$ BEGIN CREATE ROLE bound LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
 SELECT limitledger.bind_subject('bound', 'open');
 SELECT limitledger.import_usage('imported', 'chat', 'i1', 250);
-SELECT limitledger.reserve_capacity('refilled', 'chat', 'r1', 500, sha256('d'), start_operation => 'o1');
-SELECT limitledger.settle_usage('refilled', 'r1', 'o1', 500);
 SQL
 
 # What is there by state, as fill_ledger leaves it.
@@ -110,7 +114,36 @@ sub fill_ledger
 	my ($node, $database, $more) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	$node->safe_psql($database, "SET timezone = 'UTC';\n$DOCUMENT$FILL" . ($more // ''));
+	$node->safe_psql($database, join "\n", "SET timezone = 'UTC';", $DOCUMENT, $FILL, map({ $SINCE{$_} } sort keys %SINCE), $more // '');
+	is_filled($node, $database);
+}
+
+# load_ledger puts in such a ledger as an older version's own library left it, and stops
+# the database's clock at that instant.
+sub load_ledger
+{
+	my ($node, $database, $file) = @_;
+	my ($instant) = PostgreSQL::Test::Utils::slurp_file($file) =~ /^-- .* left it at (\S+ \S+):$/m or die "$file: no instant";
+
+	$node->safe_psql($database, PostgreSQL::Test::Utils::slurp_file($file)) if $database !~ /^restored/;
+	$node->safe_psql($database, "ALTER DATABASE $database SET limitledger.clock_override = '$instant'");
+}
+
+# fill_since adds what that version did not have.
+sub fill_since
+{
+	my ($node, $database, $version) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	$node->safe_psql($database, join "\n", "SET timezone = 'UTC';", $DOCUMENT, map { $SINCE{$_} } grep { $_ gt $version } sort keys %SINCE);
+	is_filled($node, $database);
+}
+
+sub is_filled
+{
+	my ($node, $database) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
 	is($node->safe_psql($database, 'SELECT state, count(*) FROM limitledger.reservation GROUP BY 1 ORDER BY 1'),
 		$FILLED, "$database: the ledger holds every state");
 	is($node->safe_psql($database, q(

@@ -31,7 +31,7 @@ due_units(const LLPairWork *work, Snapshot snapshot)
 	LLScan	   *scan;
 
 	row.slot = ll_table_slot(LL_TABLE_RESERVATION);
-	scan = ll_pair_due_begin(&work->head, work->head.pair.seen_at, snapshot);
+	scan = ll_pair_due_begin(&work->head, 0, work->head.pair.seen_at, snapshot);
 	while (ll_scan_next(scan, row.slot))
 	{
 		ll_reservation_read(&row);

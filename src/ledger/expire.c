@@ -42,7 +42,7 @@ claim_pair(LLPairWork *work, int64 limit)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 	TimestampTz now = work->head.pair.seen_at;
-	LLScan	   *scan = ll_pair_due_begin(&work->head, now, snapshot);
+	LLScan	   *scan = ll_pair_due_begin(&work->head, 0, now, snapshot);
 	LLReservationRow row = {0};
 	int64		claimed = 0;
 
@@ -57,15 +57,24 @@ claim_pair(LLPairWork *work, int64 limit)
 	return claimed;
 }
 
+/* A pair with claimed holds, and when the first and the last of them were due. */
+typedef struct DuePair
+{
+	Datum		subject;
+	Datum		route;
+	TimestampTz from;			/* 0: from the beginning */
+	TimestampTz until;
+} DuePair;
+
 /*
  * finish_pair ends claimed holds of a pair whose head is locked: those that
- * were due at `until`.
+ * were due between two instants.
  */
 static int64
-finish_pair(LLPairWork *work, TimestampTz until, int64 limit, LLUnits *units)
+finish_pair(LLPairWork *work, const DuePair *due, int64 limit, LLUnits *units)
 {
 	Snapshot	snapshot = ll_snapshot_take();
-	LLScan	   *scan = ll_pair_due_begin(&work->head, until, snapshot);
+	LLScan	   *scan = ll_pair_due_begin(&work->head, due->from, due->until, snapshot);
 	LLReservationRow row = {0};
 	int64		expired = 0;
 
@@ -117,10 +126,11 @@ ll_holds_matter(const LLVerdict *verdict)
 bool
 ll_end_due_holds(LLPairWork *work)
 {
+	DuePair		due = {.until = work->head.pair.seen_at};
 	LLUnits		units = 0;
 
 	(void) claim_pair(work, DUE_AT_ONCE);
-	return finish_pair(work, work->head.pair.seen_at, DUE_AT_ONCE, &units) > 0;
+	return finish_pair(work, &due, DUE_AT_ONCE, &units) > 0;
 }
 
 /* ll_claim_expiring claims due holds of any pair; it locks no budget. */
@@ -129,7 +139,7 @@ ll_claim_expiring(int32 limit, LLExpiry *expiry)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 	TimestampTz now = ll_clock_now();
-	LLScan	   *scan = ll_due_begin(LL_INDEX_RESERVED, now, snapshot);
+	LLScan	   *scan = ll_due_begin(LL_INDEX_RESERVED, expiry->from, now, snapshot);
 	LLReservationRow row = {0};
 
 	row.slot = ll_table_slot(LL_TABLE_RESERVATION);
@@ -141,14 +151,6 @@ ll_claim_expiring(int32 limit, LLExpiry *expiry)
 	ll_snapshot_drop(snapshot);
 	ll_store_step();
 }
-
-/* A pair with claimed holds, and the latest instant at which one of them was due. */
-typedef struct DuePair
-{
-	Datum		subject;
-	Datum		route;
-	TimestampTz until;
-} DuePair;
 
 static int
 by_pair(const void *a, const void *b)
@@ -177,7 +179,7 @@ next_pairs(LLScan *scan, LLReservationRow *row, DuePair **pairs, int met, int li
 		DuePair    *pair = &(*pairs)[count];
 
 		ll_reservation_read(row);
-		*pair = (DuePair) {row->subject, row->route, row->state.expires_at};
+		*pair = (DuePair) {row->subject, row->route, row->state.expires_at, row->state.expires_at};
 		if (bsearch(pair, *pairs, met, sizeof(DuePair), by_pair) != NULL)
 			continue;
 		pair->subject = ll_copy_varlena(row->subject);
@@ -188,7 +190,10 @@ next_pairs(LLScan *scan, LLReservationRow *row, DuePair **pairs, int met, int li
 	for (int i = met; i < count; i++)
 	{
 		if (kept > met && by_pair(&(*pairs)[kept - 1], &(*pairs)[i]) == 0)
+		{
+			(*pairs)[kept - 1].from = ll_min((*pairs)[kept - 1].from, (*pairs)[i].from);
 			(*pairs)[kept - 1].until = ll_max((*pairs)[kept - 1].until, (*pairs)[i].until);
+		}
 		else
 			(*pairs)[kept++] = (*pairs)[i];
 	}
@@ -203,7 +208,7 @@ void
 ll_finish_expiring(int32 limit, LLExpiry *expiry)
 {
 	Snapshot	snapshot = ll_snapshot_take();
-	LLScan	   *scan = ll_due_begin(LL_INDEX_EXPIRING, LL_TIME_MAX, snapshot);
+	LLScan	   *scan = ll_due_begin(LL_INDEX_EXPIRING, expiry->from, LL_TIME_MAX, snapshot);
 	LLReservationRow row = {0};
 	DuePair    *pairs = NULL;
 	int			met = 0;
@@ -213,6 +218,8 @@ ll_finish_expiring(int32 limit, LLExpiry *expiry)
 	while (expiry->expired < limit &&
 		   (count = next_pairs(scan, &row, &pairs, met, limit)) > met)
 	{
+		for (int i = met; met == 0 && i < count; i++)
+			expiry->oldest_at = i == 0 ? pairs[i].from : ll_min(expiry->oldest_at, pairs[i].from);
 		for (int i = met; i < count && expiry->expired < limit; i++)
 		{
 			LLPairWork	work;
@@ -222,7 +229,7 @@ ll_finish_expiring(int32 limit, LLExpiry *expiry)
 			if (ll_pair_find_and_lock(&work, LockWaitSkip) != LL_LOCK_TAKEN)
 				continue;
 			ll_pair_present(&work);
-			expiry->expired += finish_pair(&work, pairs[i].until, limit - expiry->expired,
+			expiry->expired += finish_pair(&work, &pairs[i], limit - expiry->expired,
 										   &expiry->expired_units);
 			ll_pair_write(&work);
 		}
@@ -239,7 +246,7 @@ ll_expire_executions(int32 limit, LLExpiry *expiry)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 	TimestampTz now = ll_clock_now();
-	LLScan	   *scan = ll_due_begin(LL_INDEX_STARTED, now, snapshot);
+	LLScan	   *scan = ll_due_begin(LL_INDEX_STARTED, expiry->from, now, snapshot);
 	LLReservationRow row = {0};
 
 	row.slot = ll_table_slot(LL_TABLE_RESERVATION);
@@ -275,13 +282,13 @@ index_of(LLState state)
  * next row will be.  An EXPIRING row is due whatever its deadline.
  */
 LLDue
-ll_next_due(LLState state)
+ll_next_due(LLState state, TimestampTz from)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 	TimestampTz now = state == LL_EXPIRING ? LL_TIME_MAX : ll_clock_now();
 	LLDue		due = {false, LL_TIME_MAX};
 	LLReservationRow row = {.slot = ll_table_slot(LL_TABLE_RESERVATION)};
-	LLScan	   *scan = ll_due_begin(index_of(state), now, snapshot);
+	LLScan	   *scan = ll_due_begin(index_of(state), from, now, snapshot);
 
 	due.now = ll_scan_next(scan, row.slot);
 	ll_scan_end(scan);

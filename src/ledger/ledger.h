@@ -152,6 +152,7 @@ typedef struct LLExpiry
 	int64		expired;
 	LLUnits		expired_units;
 	int64		unknown;
+	TimestampTz from;			/* passes over earlier deadlines; 0: over none */
 	TimestampTz oldest_at;		/* deadline of the first row that was due */
 } LLExpiry;
 
@@ -167,7 +168,7 @@ extern bool ll_end_due_holds(LLPairWork *work);
 extern void ll_claim_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_finish_expiring(int32 limit, LLExpiry *expiry);
 extern void ll_expire_executions(int32 limit, LLExpiry *expiry);
-extern LLDue ll_next_due(LLState state);
+extern LLDue ll_next_due(LLState state, TimestampTz from);
 
 /* claim.c */
 typedef struct LLClaim

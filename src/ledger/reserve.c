@@ -251,7 +251,7 @@ decide_pair(LLReserveElement **elements, int count, Snapshot *snapshot, LLReceip
 static bool
 hold_is_due(const LLPairWork *work, Snapshot snapshot)
 {
-	LLScan	   *scan = ll_pair_due_begin(&work->head, work->head.pair.seen_at, snapshot);
+	LLScan	   *scan = ll_pair_due_begin(&work->head, 0, work->head.pair.seen_at, snapshot);
 	bool		due = ll_scan_next(scan, ll_table_scratch(LL_TABLE_RESERVATION));
 
 	ll_scan_end(scan);

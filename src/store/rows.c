@@ -678,14 +678,20 @@ ll_ids_next(LLScan *scan, Datum *id)
 	return true;
 }
 
-/* ll_due_begin scans rows of one state whose time is up, over all pairs. */
+/*
+ * ll_due_begin scans rows of one state whose time is up, over all pairs.  A
+ * scan that begins at `from` (0: at the beginning) does not have to walk past
+ * what earlier batches have left dead, which somebody's old snapshot may keep.
+ */
 LLScan *
-ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot)
+ll_due_begin(LLIndexId index, TimestampTz from, TimestampTz until, Snapshot snapshot)
 {
-	ScanKeyData key;
+	ScanKeyData key[2];
 
-	ll_key_time(&key, 1, BTLessEqualStrategyNumber, until);
-	return ll_scan_begin(index, snapshot, &key, 1);
+	ll_key_time(&key[0], 1, BTLessEqualStrategyNumber, until);
+	if (from != 0)
+		ll_key_time(&key[1], 1, BTGreaterStrategyNumber, from - 1);
+	return ll_scan_begin(index, snapshot, key, from != 0 ? 2 : 1);
 }
 
 /*
@@ -714,16 +720,18 @@ ll_due_after_begin(LLIndexId index, TimestampTz after, Snapshot snapshot)
 	return ll_scan_begin(index, snapshot, &key, 1);
 }
 
-/* ll_pair_due_begin scans RESERVED and EXPIRING rows of one pair. */
+/* ll_pair_due_begin scans RESERVED and EXPIRING rows of one pair, likewise. */
 LLScan *
-ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot)
+ll_pair_due_begin(const LLHead *head, TimestampTz from, TimestampTz until, Snapshot snapshot)
 {
-	ScanKeyData key[3];
+	ScanKeyData key[4];
 
 	ll_key_text(&key[0], 1, head->subject);
 	ll_key_text(&key[1], 2, head->route);
 	ll_key_time(&key[2], 3, BTLessEqualStrategyNumber, until);
-	return ll_scan_begin(LL_INDEX_PAIR_DUE, snapshot, key, 3);
+	if (from != 0)
+		ll_key_time(&key[3], 3, BTGreaterStrategyNumber, from - 1);
+	return ll_scan_begin(LL_INDEX_PAIR_DUE, snapshot, key, from != 0 ? 4 : 3);
 }
 
 /*

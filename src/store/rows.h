@@ -152,10 +152,12 @@ extern LLScan *ll_ids_begin(Datum subject, Datum first, Datum last, Snapshot sna
 extern bool ll_ids_next(LLScan *scan, Datum *id);
 extern bool ll_reservation_claim(LLReservationRow *row, Snapshot snapshot);
 extern void ll_reservation_delete(const LLReservationRow *row, Snapshot snapshot);
-extern LLScan *ll_due_begin(LLIndexId index, TimestampTz until, Snapshot snapshot);
+extern LLScan *ll_due_begin(LLIndexId index, TimestampTz from, TimestampTz until,
+							Snapshot snapshot);
 extern LLScan *ll_claimable_begin(bool lapsed, TimestampTz now, Snapshot snapshot);
 extern LLScan *ll_due_after_begin(LLIndexId index, TimestampTz after, Snapshot snapshot);
-extern LLScan *ll_pair_due_begin(const LLHead *head, TimestampTz until, Snapshot snapshot);
+extern LLScan *ll_pair_due_begin(const LLHead *head, TimestampTz from, TimestampTz until,
+								 Snapshot snapshot);
 
 /* Rows in the order of (generation, instant): of one generation, 0 for fences, or from one on. */
 extern LLScan *ll_aged_begin(LLIndexId index, int64 generation, TimestampTz from, Snapshot snapshot);

@@ -88,21 +88,30 @@ run_sweep(void *arg)
 	Sweep	   *s = arg;
 
 	s->sweep(ll_worker_batch, &s->expiry);
-	s->due = ll_next_due(s->state);
+	s->due = ll_next_due(s->state, s->expiry.from);
 }
 
+/*
+ * sweep does one batch.  While a backlog lasts, the next batch begins where this
+ * one did: what lies before is dead.  Once it is worked off, a batch looks at
+ * everything again, so that what was locked, or came late, is not forgotten.
+ */
 static void
-sweep(LLWork *work, LLStep *step, Sweep *s)
+sweep(LLWork *work, LLStep *step, LLJobId job, Sweep *s)
 {
 	TimestampTz now = ll_now();
 
 	s->expiry.oldest_at = LL_NEVER;
+	s->expiry.from = work->sweep_from[job];
+	work->sweep_from[job] = 0;	/* if this fails */
 	ll_run(work->function, run_sweep, s);
 	step->rows = s->expiry.claimed + s->expiry.expired + s->expiry.unknown;
-	step->more = step->rows >= ll_worker_batch;
+	step->more = step->rows >= ll_worker_batch || s->expiry.from != 0;
+	if (step->rows >= ll_worker_batch)
+		work->sweep_from[job] = s->expiry.oldest_at;
 	step->left = !step->more && s->due.now;
 	step->due_at = s->due.next_at;
-	if (s->expiry.oldest_at < now)
+	if (step->rows > 0 && s->expiry.oldest_at < now)
 		step->late_us = now - s->expiry.oldest_at;
 }
 
@@ -111,7 +120,7 @@ claim(LLWork *work, LLStep *step)
 {
 	Sweep		s = {.sweep = ll_claim_expiring, .state = LL_RESERVED};
 
-	sweep(work, step, &s);
+	sweep(work, step, LL_JOB_CLAIM, &s);
 }
 
 static void
@@ -119,7 +128,7 @@ finish(LLWork *work, LLStep *step)
 {
 	Sweep		s = {.sweep = ll_finish_expiring, .state = LL_EXPIRING};
 
-	sweep(work, step, &s);
+	sweep(work, step, LL_JOB_FINISH, &s);
 }
 
 static void
@@ -127,7 +136,7 @@ executions(LLWork *work, LLStep *step)
 {
 	Sweep		s = {.sweep = ll_expire_executions, .state = LL_STARTED};
 
-	sweep(work, step, &s);
+	sweep(work, step, LL_JOB_EXECUTIONS, &s);
 }
 
 /* ---- debt (E2, E3) -------------------------------------------------------- */

@@ -21,6 +21,8 @@ typedef struct LLWork
 	Oid			owner;
 	Oid			function;		/* one of its functions */
 
+	TimestampTz sweep_from[LL_JOBS];	/* where a backlog goes on; 0: at the beginning */
+
 	/* where the walk over the pairs that owe has come, and what it has seen */
 	char	   *after_subject;
 	char	   *after_route;

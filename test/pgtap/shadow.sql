@@ -238,7 +238,7 @@ UPDATE limitledger.policy SET drained_by = NULL;    -- as if that had been commi
 SELECT is((SELECT outcome || ' ' || stage FROM limitledger.retire_policy(:less)), 'ACCEPTED retired', 'nothing is left of it');
 SELECT is((SELECT count(*) FROM limitledger.shadow_budget WHERE generation = :less), 0::bigint, 'its budgets are gone');
 SELECT throws_ok(format('UPDATE limitledger.policy SET canary_percents = %L WHERE generation = %s', '{1}', :bigger), 'LL902', NULL, 'steps that were made stay');
-SELECT throws_ok(format('UPDATE limitledger.policy SET canary_percents = canary_percents || 99, canary_since = canary_since || now() WHERE generation = %s', :bigger), 'LL902', NULL, 'nor are any added to what is no canary');
+SELECT throws_ok(format('UPDATE limitledger.policy SET canary_percents = canary_percents || 100, canary_since = canary_since || now() + interval ''9 years'' WHERE generation = %s', :bigger), 'LL902', NULL, 'nor are any added to what is no canary');
 SELECT sound('at the end');
 
 SELECT * FROM finish();

@@ -525,6 +525,8 @@ BEGIN
   ELSIF one.stage <> 'retired' THEN
     PERFORM @extschema@.policy_refuse_stage(one, 'cannot be retired',
       CASE one.stage WHEN 'active' THEN 'Drain it with drain_policy, or publish the policy that follows it.'
+                     WHEN 'shadow' THEN 'End the shadow with drain_policy first.'
+                     WHEN 'canary' THEN 'Go on with activate_policy or back with rollback_policy first.'
                      ELSE 'It was never in force, so there is nothing to retire.' END);
   END IF;
   one := @extschema@.policy_lock(generation, 'retire_policy');

@@ -34,6 +34,7 @@ typedef struct LLPairWork
 	bool		rewrite;		/* the created row is no longer what was decided */
 	bool		changed;		/* a decision moved something else */
 	LLShadow   *shadow;			/* locked and evaluated by this call (B7) */
+	bool		beside_locked;	/* the call holds the lock of another pair */
 	const char *breach;			/* why a decision froze the pair */
 } LLPairWork;
 

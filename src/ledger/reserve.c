@@ -556,6 +556,10 @@ not_all(void)
 static void
 ask_shadows(LLReserveElement **pairs, int count, const LLReceipt *receipts)
 {
+	bool		locked = false;
+
+	for (int i = 0; i < count; i++)
+		locked |= pairs[i]->work->locked;
 	for (int i = 0; i < count; i++)
 	{
 		LLReserveElement *e = pairs[i];
@@ -567,6 +571,7 @@ ask_shadows(LLReserveElement **pairs, int count, const LLReceipt *receipts)
 		if (e->work->reigns.shadow == NULL ||
 			!(e->admitted || outcome == LL_REFUSED || outcome == LL_UNENFORCED))
 			continue;
+		e->work->beside_locked = locked;
 		request = request_of(e, e->work->reigns.shadow);
 		ll_shadow_judge(e->work, &request, happened, e->admitted ? &e->row : NULL);
 	}

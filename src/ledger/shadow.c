@@ -10,7 +10,8 @@
  *
  * It changes no decision and no balance, and keeps nobody waiting: a shadow's
  * row that somebody else has locked, or is about to make, is passed by.  Only
- * where no policy is in force is a pair without a head locked by that row.
+ * where no policy is in force is a pair without a head locked by that row, and
+ * not by a call that holds the lock of another pair.
  */
 #include "postgres.h"
 
@@ -54,7 +55,7 @@ static LLShadow *
 find(LLPairWork *work, const LLPolicyRow *row)
 {
 	LLShadow   *shadow = work->shadow;
-	LockWaitPolicy policy = work->locked || ll_policy_covers(&work->reigns)
+	LockWaitPolicy policy = work->locked || work->beside_locked || ll_policy_covers(&work->reigns)
 		? LockWaitSkip : LockWaitBlock;
 
 	while (shadow == NULL)

@@ -411,14 +411,19 @@ AS $$
     ORDER BY greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) DESC NULLS LAST, l.generation DESC LIMIT 1);
 $$;
 
--- policy_instant returns the instant of a switch that is made now.  A clock that
--- stepped back moves none before an earlier one of the route (A3).
-CREATE FUNCTION policy_instant(switched_route text)
+-- policy_instant returns the instant of a switch of `one` that is made now.  A clock
+-- that stepped back moves none before an earlier one of the route (A3).  A wildcard and
+-- a policy of one subject never have the same, nor has what follows a retirement: which
+-- came first says whether a pair has followed the wildcard.
+CREATE FUNCTION policy_instant(one @extschema@.policy)
 RETURNS timestamptz LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
   SELECT greatest(@extschema@.ledger_clock(),
-    (SELECT greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) FROM @extschema@.policy AS l WHERE l.route = switched_route
+    (SELECT greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)])
+            + CASE WHEN (l.subject = '*') <> (one.subject = '*') OR l.retired_at IS NOT NULL
+                   THEN interval '1 microsecond' ELSE interval '0' END
+     FROM @extschema@.policy AS l WHERE l.route = one.route
      ORDER BY greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) DESC NULLS LAST, l.generation DESC LIMIT 1));
 $$;
 
@@ -481,7 +486,7 @@ BEGIN
   PERFORM @extschema@.policy_check_move(one, '{published,shadow,canary}', 'activated');
   PERFORM @extschema@.policy_drain(one, '{active,canary,shadow}');
   UPDATE @extschema@.policy AS p
-  SET stage = 'active', active_at = @extschema@.policy_instant(one.route)
+  SET stage = 'active', active_at = @extschema@.policy_instant(one)
   WHERE p.generation = one.generation;
 END;
 $$;

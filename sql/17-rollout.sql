@@ -247,7 +247,7 @@ BEGIN
   PERFORM @extschema@.policy_check_move(one, '{published,shadow,canary}', 'a canary');
   PERFORM @extschema@.policy_check_trial(one);
   PERFORM @extschema@.policy_drain(one, '{shadow}');
-  since := @extschema@.policy_instant(one.route);
+  since := @extschema@.policy_instant(one);
   UPDATE @extschema@.policy AS p
   SET stage = 'canary', canary_by = pick_by,
       canary_percents = p.canary_percents || percent, canary_since = p.canary_since || since
@@ -299,7 +299,7 @@ BEGIN
     ELSE
       PERFORM @extschema@.policy_touch(one.route);
       UPDATE @extschema@.policy AS p
-      SET stage = 'retired', retired_at = @extschema@.policy_instant(one.route)
+      SET stage = 'retired', retired_at = @extschema@.policy_instant(one)
       WHERE p.generation = one.generation;
       DELETE FROM @extschema@.shadow_budget AS s WHERE s.generation = one.generation;
     END IF;

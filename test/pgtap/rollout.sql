@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(249);
+SELECT plan(256);
 
 -- What a call says, in one line.
 CREATE FUNCTION helpers.drain(generation bigint) RETURNS text LANGUAGE sql AS $$
@@ -193,7 +193,7 @@ SELECT is(debt('s', 'settle'), 15::bigint, 'the newer one bears the debt, retire
 SELECT sound('settled below a retired generation');
 SELECT publish('s', 'settle', continuous(5, '1 second', 90)) AS s3 \gset
 SELECT is(reserve('s', 'settle', 'new', 1), 'REFUSED debt', 'no generation forgets it (E4)');
-SELECT at('11:00:34');
+SELECT at('11:00:34.00001');
 SELECT is(reserve('s', 'settle', 'new', 5), 'ACCEPTED RESERVED', 'refill repays it');
 SELECT sound('and repaid');
 
@@ -306,13 +306,15 @@ SELECT publish('q', 'owe', '{"burst": 100}') AS q1 \gset
 SELECT is(reserve('q', 'owe', 'r1', 100, 'o1'), 'ACCEPTED STARTED', 'an execution of 100');
 SELECT is(settle('q', 'r1', 'o1', 150), 'ACCEPTED SETTLED_WITH_DEBT', 'takes 150');
 SELECT publish('q', 'owe', '{"burst": 200}') AS q2 \gset
+SELECT at('15:00:01');
 SELECT publish('*', 'owe', continuous(10, '1 second', 1000)) AS w7 \gset
+SELECT at('15:00:02');
 SELECT is(drain(:q2), 'draining', 'the generation that follows drains');
 SELECT is(retire(:q2), :nothing_left, 'and is retired: it owes nothing');
 SELECT is(retire(:q1), 'REFUSED draining: 0 reserved, 0 unknown, 50 owed by 1 pairs', 'the one before it does');
 SELECT is(debt('q', 'owe'), 50::bigint, 'under the wildcard');
 SELECT is(reserve('q', 'owe', 'r2', 1), 'REFUSED debt', 'nothing is admitted');
-SELECT at('15:00:06');
+SELECT at('15:00:08');
 SELECT is(reserve('q', 'owe', 'r2', 11), 'REFUSED available', 'its refill pays first');
 SELECT is(reserve('q', 'owe', 'r2', 10), 'ACCEPTED RESERVED', 'then admits');
 SELECT is(retire(:q1), :nothing_left, 'and the first is done');
@@ -323,9 +325,27 @@ SELECT at('14:30:00');
 SELECT is(drain(:w7), 'draining', 'half an hour earlier');
 SELECT is(retire(:w7), 'REFUSED draining: 10 reserved, 0 unknown, 0 owed by 1 pairs', 'a hold is left');
 SELECT is(release('q', 'r2'), 'ACCEPTED RELEASED', 'it ends');
-SELECT is((SELECT r.retired_at FROM limitledger.retire_policy(:w7) r), '2030-01-01 15:00:06+00', 'no earlier than the switch before');
-SELECT is((SELECT p.active_at FROM limitledger.publish_policy(document('*', 'owe')) p), '2030-01-01 15:00:06+00', 'nor what is published then');
+SELECT is((SELECT r.retired_at FROM limitledger.retire_policy(:w7) r), '2030-01-01 15:00:08.000001+00', 'no earlier than the switch before');
+SELECT is((SELECT p.active_at FROM limitledger.publish_policy(document('*', 'owe')) p), '2030-01-01 15:00:08.000002+00', 'nor what is published then');
 SELECT sound('a clock that stepped back');
+
+-- Nor does it hide that a wildcard came before a policy of one subject: what it has cut is gone (B5).
+SELECT at('15:30:00');
+SELECT publish('*', 'cut', '{"burst": 100}');
+SELECT is(reserve('cut', 'cut', 'r1', 1), 'ACCEPTED RESERVED', 'a pair with 99 left');
+SELECT at('15:30:10');
+SELECT publish('*', 'cut', '{"burst": 5}');
+SELECT is(available('cut', 'cut'), 5::bigint, 'a wildcard cuts them to 5');
+SELECT at('15:30:05');
+SELECT publish('cut', 'cut', '{"burst": 100}');
+SELECT is(available('cut', 'cut'), 5::bigint, 'a policy of its own finds no more');
+SELECT is(reserve('cut', 'cut', 'r2', 6), 'REFUSED available', 'nor gives any');
+SELECT publish('gap', 'gap', '{"burst": 100}') AS gap \gset
+SELECT is(reserve('gap', 'gap', 'r1', 1) || ' ' || release('gap', 'r1'), 'ACCEPTED RESERVED ACCEPTED RELEASED', 'a pair with 100');
+SELECT publish('*', 'gap', '{"burst": 5}');
+SELECT is(drain(:gap) || ', ' || retire(:gap), 'draining, ' || :nothing_left, 'falls to a wildcard');
+SELECT publish('gap', 'gap', '{"burst": 100}');
+SELECT is(available('gap', 'gap'), 5::bigint, 'which has cut them, though at the same instant');
 
 -- ---- B4, B5: rollback ---------------------------------------------------------------
 

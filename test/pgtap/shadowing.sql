@@ -354,7 +354,7 @@ FROM target, unnest(ARRAY['SELECT FROM limitledger.%1$I', 'SELECT %2$I FROM limi
 ORDER BY name, statement;
 -- What the calls are made of has the rights of its caller.
 SELECT throws_ok('SELECT limitledger.' || call, '42501', NULL, call || ' opens nothing')
-FROM unnest(ARRAY[$$policy_lock(1, 'me')$$, $$policy_touch('chat')$$, $$policy_instant('chat')$$, $$policy_in_force('t', 'chat')$$, $$policy_left(NULL)$$,
+FROM unnest(ARRAY[$$policy_lock(1, 'me')$$, $$policy_touch('chat')$$, $$policy_instant(NULL)$$, $$policy_in_force('t', 'chat')$$, $$policy_left(NULL)$$,
   $$policy_overtaken_by(NULL)$$, $$policy_record('grant', NULL, 'me')$$, $$policy_add(limitledger.policy_read(shadow.document('mine')))$$,
   $$policy_activate(limitledger.policy_read(shadow.document('mine')))$$]) call;
 RESET ROLE;

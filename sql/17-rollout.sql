@@ -172,12 +172,14 @@ BEGIN
   PERFORM @extschema@.binding_refuse('drain_policy()');
   PERFORM @extschema@.policy_check_reason(reason, 'drain_policy');
   one := @extschema@.policy_lock(generation, 'drain_policy');
-  IF one.stage IN ('published', 'canary') THEN
+  IF one.stage = 'published' OR one.stage = 'canary' AND EXISTS (
+       SELECT FROM @extschema@.policy AS p
+       WHERE p.route = one.route AND p.subject = one.subject AND p.stage = 'active') THEN
     PERFORM @extschema@.policy_refuse_stage(one, 'cannot be drained',
       CASE one.stage WHEN 'published' THEN 'It admits nothing as it is: leave it, or publish another policy.'
                      ELSE 'Its pairs would be left without a policy: go back with rollback_policy, or on with activate_policy.' END);
   END IF;
-  already_draining := one.stage NOT IN ('active', 'shadow');
+  already_draining := one.stage NOT IN ('active', 'shadow', 'canary');
   IF NOT already_draining THEN
     PERFORM @extschema@.policy_touch(one.route);
     UPDATE @extschema@.policy AS p SET stage = 'draining', drained_by = pg_current_xact_id()
@@ -390,7 +392,7 @@ $$Stops admission under an active generation that nothing follows, or ends a sha
 
 Requests are REFUSED draining from the next call of each pair on, an operator being what they wait for; reservations are started, settled, released and expired, and debt is repaid. reason: 1 to 256 bytes, kept in operator_actions. To a generation that drains or is retired already nothing happens.
 
-The way back is rollback_policy with this generation, or any publish; the way on is retire_policy. Errors: LL101, LL106; LL205 it was never active, or is a canary, whose pairs would be left without a policy; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
+The way back is rollback_policy with this generation, or any publish; the way on is retire_policy. Errors: LL101, LL106; LL205 it was never active, or is a canary beside an active generation, which its pairs could not go back to; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
 
 COMMENT ON FUNCTION shadow_policy(bigint, text) IS
 $$Tries a published generation in shadow: evaluated beside the one in force, and deciding nothing (B4, B7).

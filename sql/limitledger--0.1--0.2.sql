@@ -9,6 +9,8 @@
 
 -- ---- Tables of 0.1 ------------------------------------------------------------
 
+DROP FUNCTION policy_instant(text);
+
 ALTER TABLE policy
   ADD COLUMN drained_by xid8,
   ADD COLUMN canary_by text COLLATE "C" CHECK (canary_by IN ('route', 'pair')),
@@ -74,14 +76,19 @@ AS $$
     ORDER BY greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) DESC NULLS LAST, l.generation DESC LIMIT 1);
 $$;
 
--- policy_instant returns the instant of a switch that is made now.  A clock that
--- stepped back moves none before an earlier one of the route (A3).
-CREATE OR REPLACE FUNCTION policy_instant(switched_route text)
+-- policy_instant returns the instant of a switch of `one` that is made now.  A clock
+-- that stepped back moves none before an earlier one of the route (A3).  A wildcard and
+-- a policy of one subject never have the same, nor has what follows a retirement: which
+-- came first says whether a pair has followed the wildcard.
+CREATE OR REPLACE FUNCTION policy_instant(one @extschema@.policy)
 RETURNS timestamptz LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
   SELECT greatest(@extschema@.ledger_clock(),
-    (SELECT greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) FROM @extschema@.policy AS l WHERE l.route = switched_route
+    (SELECT greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)])
+            + CASE WHEN (l.subject = '*') <> (one.subject = '*') OR l.retired_at IS NOT NULL
+                   THEN interval '1 microsecond' ELSE interval '0' END
+     FROM @extschema@.policy AS l WHERE l.route = one.route
      ORDER BY greatest(l.active_at, l.retired_at, l.canary_since[cardinality(l.canary_since)]) DESC NULLS LAST, l.generation DESC LIMIT 1));
 $$;
 
@@ -144,7 +151,7 @@ BEGIN
   PERFORM @extschema@.policy_check_move(one, '{published,shadow,canary}', 'activated');
   PERFORM @extschema@.policy_drain(one, '{active,canary,shadow}');
   UPDATE @extschema@.policy AS p
-  SET stage = 'active', active_at = @extschema@.policy_instant(one.route)
+  SET stage = 'active', active_at = @extschema@.policy_instant(one)
   WHERE p.generation = one.generation;
 END;
 $$;
@@ -414,12 +421,14 @@ BEGIN
   PERFORM @extschema@.binding_refuse('drain_policy()');
   PERFORM @extschema@.policy_check_reason(reason, 'drain_policy');
   one := @extschema@.policy_lock(generation, 'drain_policy');
-  IF one.stage IN ('published', 'canary') THEN
+  IF one.stage = 'published' OR one.stage = 'canary' AND EXISTS (
+       SELECT FROM @extschema@.policy AS p
+       WHERE p.route = one.route AND p.subject = one.subject AND p.stage = 'active') THEN
     PERFORM @extschema@.policy_refuse_stage(one, 'cannot be drained',
       CASE one.stage WHEN 'published' THEN 'It admits nothing as it is: leave it, or publish another policy.'
                      ELSE 'Its pairs would be left without a policy: go back with rollback_policy, or on with activate_policy.' END);
   END IF;
-  already_draining := one.stage NOT IN ('active', 'shadow');
+  already_draining := one.stage NOT IN ('active', 'shadow', 'canary');
   IF NOT already_draining THEN
     PERFORM @extschema@.policy_touch(one.route);
     UPDATE @extschema@.policy AS p SET stage = 'draining', drained_by = pg_current_xact_id()
@@ -489,7 +498,7 @@ BEGIN
   PERFORM @extschema@.policy_check_move(one, '{published,shadow,canary}', 'a canary');
   PERFORM @extschema@.policy_check_trial(one);
   PERFORM @extschema@.policy_drain(one, '{shadow}');
-  since := @extschema@.policy_instant(one.route);
+  since := @extschema@.policy_instant(one);
   UPDATE @extschema@.policy AS p
   SET stage = 'canary', canary_by = pick_by,
       canary_percents = p.canary_percents || percent, canary_since = p.canary_since || since
@@ -541,7 +550,7 @@ BEGIN
     ELSE
       PERFORM @extschema@.policy_touch(one.route);
       UPDATE @extschema@.policy AS p
-      SET stage = 'retired', retired_at = @extschema@.policy_instant(one.route)
+      SET stage = 'retired', retired_at = @extschema@.policy_instant(one)
       WHERE p.generation = one.generation;
       DELETE FROM @extschema@.shadow_budget AS s WHERE s.generation = one.generation;
     END IF;
@@ -632,7 +641,7 @@ $$Stops admission under an active generation that nothing follows, or ends a sha
 
 Requests are REFUSED draining from the next call of each pair on, an operator being what they wait for; reservations are started, settled, released and expired, and debt is repaid. reason: 1 to 256 bytes, kept in operator_actions. To a generation that drains or is retired already nothing happens.
 
-The way back is rollback_policy with this generation, or any publish; the way on is retire_policy. Errors: LL101, LL106; LL205 it was never active, or is a canary, whose pairs would be left without a policy; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
+The way back is rollback_policy with this generation, or any publish; the way on is retire_policy. Errors: LL101, LL106; LL205 it was never active, or is a canary beside an active generation, which its pairs could not go back to; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
 
 COMMENT ON FUNCTION shadow_policy(bigint, text) IS
 $$Tries a published generation in shadow: evaluated beside the one in force, and deciding nothing (B4, B7).

@@ -8,7 +8,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(122);
+SELECT plan(129);
 
 CREATE FUNCTION helpers.publish_only(subject text, route text, fields jsonb DEFAULT '{}') RETURNS bigint LANGUAGE sql AS $$
   SELECT generation FROM limitledger.publish_policy(document(subject, route, fields), false)
@@ -229,6 +229,17 @@ SELECT is((SELECT string_agg(concat_ws(' ', v.r, cap), ', ' ORDER BY v.r) FROM (
 SELECT is((SELECT string_agg(canary(p.generation, 30), ', ') FROM limitledger.policies p WHERE route IN ('a', 'b', 'c') AND stage = 'canary'),
   'canary 30 route, canary 30 route, canary 30 route', 'thirty');
 SELECT is((SELECT string_agg(concat_ws(' ', v.r, cap), ', ' ORDER BY v.r) FROM (VALUES ('a'), ('b'), ('c')) v (r), limitledger.get_budget('t', v.r)), 'a 50, b 50, c 50', 'all three');
+
+-- A canary that nothing was there before: it drains, and its pairs have no policy again.
+SELECT publish_only('*', 'first', '{"burst": 50}') AS alone \gset
+SELECT is(canary(:alone, 99, 'pair'), 'canary 99 pair', 'the first of its route');
+SELECT is(reserve('t1', 'first', 'r', 1), 'ACCEPTED RESERVED', 'who is in is admitted');
+SELECT is((SELECT stage FROM limitledger.drain_policy(:alone, 'not yet')), 'draining', 'it can be ended');
+SELECT is(reserve('t1', 'first', 's', 1), 'REFUSED draining', 'for those who were in');
+SELECT is(release('t1', 'r'), 'ACCEPTED RELEASED', 'what is held comes back');
+UPDATE limitledger.policy SET drained_by = NULL;
+SELECT is((SELECT outcome FROM limitledger.retire_policy(:alone)), 'ACCEPTED', 'then it is retired');
+SELECT is(reserve('t1', 'first', 's', 1), 'REFUSED no_policy', 'and nobody has a policy');
 
 -- ---- Out of the shadow, misuse, guards --------------------------------------------------------
 SELECT is((SELECT stage FROM limitledger.drain_policy(:less, 'seen enough')), 'draining', 'a shadow ends');

@@ -59,17 +59,18 @@ ready:
 	@echo "installing into $$($(PG_CONFIG) --pkglibdir) and $$($(PG_CONFIG) --sharedir)/extension$(if $(SUDO), (sudo))"
 	@$(SUDO) $(MAKE) --no-print-directory -s install PG_CONFIG=$(PG_CONFIG)
 
-# The decisions, compiled where no PostgreSQL header can be found.
+# The decisions and the envelopes, compiled where no PostgreSQL header can be found.
 DECISIONS  = $(patsubst %.c,build/%.o,$(wildcard src/core/*.c) src/ledger/roll.c)
+ENVELOPES  = $(patsubst %.c,build/%.o,$(wildcard src/envelope/*.c))
 UNIT_FLAGS = -Isrc -Itest/unit -g -Wall -Wextra -Wdeclaration-after-statement $(if $(CI),-Werror) \
              -fsanitize=address,undefined -fno-sanitize-recover=all $(CFLAGS)
 UNITS      = $(patsubst test/%.c,build/%,$(wildcard test/unit/*.c))
 MODEL      = $(patsubst %.c,build/%.o,$(wildcard test/model/*.c))
 
 unit-build: $(UNITS) $(if $(MODEL),build/model/run)
-build/unit/%: build/test/unit/%.o $(DECISIONS)
+build/unit/%: build/test/unit/%.o $(DECISIONS) $(ENVELOPES)
 	@mkdir -p $(@D)
-	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm
+	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm -lsodium
 build/model/run: $(MODEL) $(DECISIONS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm

@@ -14,9 +14,9 @@ EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" limitledger.co
 PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_config)
 
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
-ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h)
+ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/fuzz/*.h)
 
-TASKS = help setup demo check bench unit layering mutants ready unit-build
+TASKS = help setup demo check bench unit layering mutants fuzz ready unit-build
 GOALS = $(or $(MAKECMDGOALS),all)
 
 .DELETE_ON_ERROR:
@@ -53,6 +53,12 @@ mutants: ## takes rules out of the code, one by one; a test must miss each
 	@tools/setup check
 	@test/mutants/run
 
+fuzz: build/fuzz/envelope build/fuzz/seeds ## random bytes for the envelopes, FUZZ_SECONDS=60 long; needs clang
+	@mkdir -p build/fuzz/corpus
+	@build/fuzz/seeds build/fuzz/corpus
+	build/fuzz/envelope -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -print_final_stats=1 \
+	  -artifact_prefix=build/fuzz/ build/fuzz/corpus
+
 # `all` builds as the caller; `install` alone needs the rights of root.
 ready:
 	@$(MAKE) --no-print-directory -s all
@@ -77,6 +83,19 @@ build/model/run: $(MODEL) $(DECISIONS)
 build/%.o: %.c $(ALL_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -c -o $@ $<
+build/test/unit/envelope_fuzz.o: test/fuzz/envelope.c
+
+# libFuzzer is part of clang.
+FUZZ_SECONDS ?= 60
+FUZZ_CC    = clang
+FUZZED     = $(wildcard src/envelope/*.c) src/core/transition.c
+build/fuzz/envelope: test/fuzz/envelope.c $(FUZZED) $(ALL_HEADERS)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) -Isrc -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	  -o $@ $< $(FUZZED) -lsodium
+build/fuzz/seeds: build/test/fuzz/seeds.o $(ENVELOPES) $(DECISIONS)
+	@mkdir -p $(@D)
+	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm -lsodium
 
 # A goal of PGXS beside a task, as in `make clean check`.
 $(filter-out $(TASKS),$(GOALS)):

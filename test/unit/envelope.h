@@ -109,7 +109,11 @@ seeded(const char *kid, const char *seed)
 __attribute__((unused)) static LLSecretKey
 signing_key(Type type)
 {
-	return seeded(type == SHARD ? "centre-1" : "gw-eu-1.a", RFC_SEED);
+	static LLSecretKey keys[2];
+
+	if (keys[type].kid[0] == '\0')
+		keys[type] = seeded(type == SHARD ? "centre-1" : "gw-eu-1.a", RFC_SEED);
+	return keys[type];
 }
 
 /* trusted is a list of three keys, the right one in the middle. */
@@ -117,13 +121,17 @@ __attribute__((unused)) static LLTrust
 trusted(Type type)
 {
 	static LLPublicKey keys[2][3];
-	LLSecretKey right = signing_key(type);
-	LLSecretKey before = seeded("old", OTHER_SEED);
-	LLSecretKey after = seeded("centre-2", OTHER_SEED);
 
-	ll_key_public(&before, &keys[type][0]);
-	ll_key_public(&right, &keys[type][1]);
-	ll_key_public(&after, &keys[type][2]);
+	if (keys[type][0].kid[0] == '\0')
+	{
+		LLSecretKey right = signing_key(type);
+		LLSecretKey before = seeded("old", OTHER_SEED);
+		LLSecretKey after = seeded("centre-2", OTHER_SEED);
+
+		ll_key_public(&before, &keys[type][0]);
+		ll_key_public(&right, &keys[type][1]);
+		ll_key_public(&after, &keys[type][2]);
+	}
 	return (LLTrust) {keys[type], 3};
 }
 

@@ -445,6 +445,7 @@ static const struct
 	{"padding", "e30="},
 	{"the other alphabet", "e3+/"},
 	{"one character", "e"},
+	{"one character without bits", "A"},
 	{"bits left over", "e31"},
 	{"a space", "e3 0"},
 	{"a line end", "e30\n"},

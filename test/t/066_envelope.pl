@@ -1,6 +1,6 @@
-# Envelopes and keys, against what others make of them (G3): OpenSSL and Node's own
-# crypto verify what is sealed here, and what they sign opens here; OpenSSL makes the
-# keys, through tools/make-signing-key. docs/envelope.md shows envelopes, words and
+# Envelopes and keys, against what others make of them (G3): OpenSSL, Node's own crypto
+# and the JOSE library jose verify what is sealed here, and what they sign opens here;
+# OpenSSL makes the keys, through tools/make-signing-key. docs/envelope.md shows envelopes, words and
 # bounds as they are. No server is started.
 #
 # Fails when: the form is not the one of RFC 7515 and RFC 8037 any more, a payload is
@@ -106,6 +106,25 @@ if (what === 'verify') {
 }
 JS
 
+# The same by jose, as whoever uses it would write it. Debian's place, and that of tools/setup.
+my $JOSE = <<'JS';
+const { CompactSign, compactVerify, importJWK } = require('jose');
+const [what, x, d] = process.argv.slice(1);
+const text = require('fs').readFileSync(0);
+(async () => {
+  const key = await importJWK({ kty: 'OKP', crv: 'Ed25519', x, ...(d && { d }) }, 'EdDSA');
+  if (what === 'verify') {
+    const { payload, protectedHeader } = await compactVerify(text.toString(), key, { algorithms: ['EdDSA'] });
+    const { alg, kid, typ } = protectedHeader;
+    process.stdout.write(`true ${alg} ${kid} ${typ} ${Buffer.from(payload)}`);
+  } else {
+    const header = { alg: 'EdDSA', kid: 'centre-1', typ: JSON.parse(text).schema };
+    process.stdout.write(await new CompactSign(text).setProtectedHeader(header).sign(key));
+  }
+})();
+JS
+$ENV{NODE_PATH} = "/usr/share/nodejs:$FindBin::RealBin/../../clients/node/node_modules";
+
 # openssl_verifies tells whether OpenSSL takes the third part for a signature of the others.
 sub openssl_verifies
 {
@@ -140,9 +159,11 @@ for my $case ((map { [ $_, $payload{$_} ] } @TYPES), [ $TYPES[0], $awkward ])
 	ok($sealed, "$name: sealed here") or diag($envelope);
 	is((run($envelope, 'node', '-e', $NODE, 'verify', $public))[0], "true EdDSA centre-1 $type $payload",
 		"$name: Node verifies it, and writes the payload as it is");
+	is((run($envelope, 'node', '-e', $JOSE, 'verify', $public))[0], "true EdDSA centre-1 $type $payload", "$name: jose verifies it");
 	ok(openssl_verifies($envelope), "$name: OpenSSL verifies it");
 	ok(!openssl_verifies($envelope =~ s/\.(.)/'.' . ($1 eq 'e' ? 'f' : 'e')/er), "$name: and not another one");
 	is((run($payload, 'node', '-e', $NODE, 'sign', $public, $seed))[0], $envelope, "$name: Node makes the same");
+	is((run($payload, 'node', '-e', $JOSE, 'sign', $public, $seed))[0], $envelope, "$name: jose makes the same");
 	is(openssl_signs($type, $payload), $envelope, "$name: OpenSSL makes the same");
 	is((run($envelope, $tool, 'open', $type, $other, $trusted))[0], $payload, "$name: it opens here");
 	is((run($envelope, $tool, 'open', $type, $other))[0], "header\n", "$name: not for those who do not trust the key");

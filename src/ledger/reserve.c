@@ -262,10 +262,12 @@ hold_is_due(const LLPairWork *work, Snapshot snapshot)
  * refuse_plainly answers without the lock, if the answer is a refusal that no
  * event could change: what is due was counted, and nothing is there to be
  * ended, opened or repaid.  The id goes first, and an original that may be in
- * flight is waited for, not refused.
+ * flight is waited for, not refused.  A shadow is asked under the lock, so a
+ * pair that has one is refused here only if the lock is busy, with its shadow
+ * passed by (B7).
  */
 static bool
-refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
+refuse_plainly(LLReserveElement *e, Snapshot snapshot, bool busy, LLReceipt *receipt)
 {
 	LLPairWork *work = e->work;
 	LLReservationRow stored;
@@ -273,7 +275,8 @@ refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 	LLVerdict	verdict;
 
 	ll_pair_present(work);
-	if (!ll_policy_covers(&work->reigns) || ll_pair_rolled(work) || work->reigns.shadow != NULL)
+	if (!ll_policy_covers(&work->reigns) || ll_pair_rolled(work) ||
+		(work->reigns.shadow != NULL && !busy))
 		return false;
 	request = request_of(e, work->reigns.ruling);
 	verdict = ll_admission_judge(&work->head.pair, ll_pair_policy(work), &request,
@@ -287,6 +290,7 @@ refuse_plainly(LLReserveElement *e, Snapshot snapshot, LLReceipt *receipt)
 		return false;
 	else
 		answer_refused(e, verdict, receipt);
+	work->reigns.shadow = NULL;
 	return true;
 }
 
@@ -351,19 +355,23 @@ lock_pair(LLReserveElement **elements, int count, bool alone, LLReceipt *receipt
 		begin_pair(work, elements, count);
 		if (ll_pair_find(work, snapshot))
 		{
+			LLReceipt  *receipt = &receipts[elements[0]->index];
 			LLPairWork	found = *work;
 			LLLock		lock = LL_LOCK_GONE;
+			bool		shadowed;
 
-			work->decided = alone &&
-				refuse_plainly(elements[0], snapshot, &receipts[elements[0]->index]);
+			work->decided = alone && refuse_plainly(elements[0], snapshot, false, receipt);
+			shadowed = work->reigns.shadow != NULL;
 			if (!work->decided)
 			{
 				*work = found;
 				lock = ll_pair_lock(work, snapshot, alone ? LockWaitSkip : LockWaitBlock);
 			}
 			if (lock == LL_LOCK_BUSY)
-				work->decided = replay_plainly(elements[0], snapshot,
-											   &receipts[elements[0]->index]);
+				work->decided = replay_plainly(elements[0], snapshot, receipt) ||
+					(shadowed && refuse_plainly(elements[0], snapshot, true, receipt));
+			if (lock == LL_LOCK_BUSY && !work->decided)
+				*work = found;
 			ll_snapshot_drop(snapshot);
 			if (lock == LL_LOCK_BUSY && !work->decided)
 				lock = ll_pair_find_and_lock(work, LockWaitBlock);

@@ -555,7 +555,7 @@ BEGIN
       ERRCODE = 'LL101',
       MESSAGE = format('%s must not be null', CASE WHEN document IS NULL THEN 'document' ELSE 'activate' END),
       DETAIL = 'publish_policy takes a policy document and whether to activate it.',
-      HINT = 'Leave activate out to activate at once.';
+      HINT = 'Give the document; leave activate out to activate at once.';
   END IF;
   parsed := @extschema@.policy_read(document);
 

@@ -47,7 +47,7 @@ AS $$
 BEGIN
   RAISE EXCEPTION USING
     ERRCODE = 'LL205', MESSAGE = format('generation %s %s', one.generation, problem),
-    DETAIL = format('It is %s, and stages move only forward, one step at a time.', one.stage),
+    DETAIL = format('Its stage is %s, and stages move only forward.', one.stage),
     HINT = hint;
 END;
 $$;
@@ -392,7 +392,7 @@ $$Stops admission under an active generation that nothing follows, or ends a sha
 
 Requests are REFUSED draining from the next call of each pair on, an operator being what they wait for; reservations are started, settled, released and expired, and debt is repaid. reason: 1 to 256 bytes, kept in operator_actions. To a generation that drains or is retired already nothing happens.
 
-The way back is rollback_policy with this generation, or any publish; the way on is retire_policy. Errors: LL101, LL106; LL205 it was never active, or is a canary beside an active generation, which its pairs could not go back to; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
+The way back is rollback_policy with this generation, or any publish; the way on is retire_policy. Errors: LL101, LL106; LL205 it is only published, or is a canary beside an active generation, which its pairs could not go back to; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
 
 COMMENT ON FUNCTION shadow_policy(bigint, text) IS
 $$Tries a published generation in shadow: evaluated beside the one in force, and deciding nothing (B4, B7).
@@ -415,7 +415,7 @@ REFUSED: left_reserved, left_unknown and left_debt add up, in units and as store
 
 ACCEPTED: from retired_at on the subjects of an exact policy fall to the newest wildcard generation of the route that was published after it, each pair at its next call, accruing under the retired rule up to that instant, with nothing given away. Where there is none, requests are REFUSED no_policy. Retiring what is retired changes nothing.
 
-It waits for the transactions that were writing to budgets when it was called, since one of them may hold an admission from before the draining, and holds no lock meanwhile. Errors: LL101; LL205 it is published or active, or was drained in the same transaction, which has to commit first; LL206 no such generation; 40001 at REPEATABLE READ and above, when anything was committed meanwhile.$$;
+It waits for the transactions that were writing to budgets when it was called, since one of them may hold an admission from before the draining, and holds no lock meanwhile. Errors: LL101; LL205 it is neither draining nor retired, or was drained in the same transaction, which has to commit first; LL206 no such generation; 40001 at REPEATABLE READ and above, when anything was committed meanwhile.$$;
 
 COMMENT ON FUNCTION rollback_policy(bigint, text) IS
 $$Goes back to the content of an older generation: publishes it under a new one, active at once, and drains the newer one (B4, B5).

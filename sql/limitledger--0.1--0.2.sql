@@ -368,6 +368,19 @@ AS $$
   VALUES (@extschema@.ledger_clock(), @extschema@.policy_actor(), action, one.subject, one.route, reason);
 $$;
 
+-- policy_refuse_stage raises LL205 for a generation whose stage forbids the call.
+CREATE OR REPLACE FUNCTION policy_refuse_stage(one @extschema@.policy, problem text, hint text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+BEGIN
+  RAISE EXCEPTION USING
+    ERRCODE = 'LL205', MESSAGE = format('generation %s %s', one.generation, problem),
+    DETAIL = format('Its stage is %s, and stages move only forward.', one.stage),
+    HINT = hint;
+END;
+$$;
+
 -- policy_check_trial refuses a trial beside another generation's canary: it has pairs.
 CREATE FUNCTION policy_check_trial(one @extschema@.policy)
 RETURNS void LANGUAGE plpgsql STABLE
@@ -382,19 +395,6 @@ BEGIN
     PERFORM @extschema@.policy_refuse_stage(other, 'is a canary of the same route and subject',
       'Go on with activate_policy or back with rollback_policy, then try another one.');
   END IF;
-END;
-$$;
-
--- policy_refuse_stage raises LL205 for a generation whose stage forbids the call.
-CREATE OR REPLACE FUNCTION policy_refuse_stage(one @extschema@.policy, problem text, hint text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, @extschema@, pg_temp
-AS $$
-BEGIN
-  RAISE EXCEPTION USING
-    ERRCODE = 'LL205', MESSAGE = format('generation %s %s', one.generation, problem),
-    DETAIL = format('Its stage is %s, and stages move only forward.', one.stage),
-    HINT = hint;
 END;
 $$;
 

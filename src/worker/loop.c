@@ -229,8 +229,9 @@ do_step(LLJobId job, LLStep *step)
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(work.owner, context | SECURITY_LOCAL_USERID_CHANGE);
 	ll_jobs[job].step(&work, step);
-	SetUserIdAndSecContext(user, context);
+	/* the owner still: what a trigger has put off to the commit runs in there */
 	end();
+	SetUserIdAndSecContext(user, context);
 	return true;
 }
 

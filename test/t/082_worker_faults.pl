@@ -136,6 +136,29 @@ $client->query_safe('ROLLBACK');
 soon("SELECT state = 'EXPIRED' FROM limitledger.reservation WHERE subject = 'y'", 'and it succeeds once the table is free');
 $client->quit;
 
+# ---- An owner that is no superuser -----------------------------------------------------
+
+# What a trigger does, at once or at the commit, it does as the owner, not as the
+# superuser as whom the worker has connected.
+$node->safe_psql('postgres', $_) for 'CREATE ROLE keeper SUPERUSER', 'CREATE DATABASE kept OWNER keeper';
+$node->safe_psql('kept', <<'SQL');
+SET ROLE keeper;
+CREATE EXTENSION limitledger;
+ALTER ROLE keeper NOSUPERUSER;
+CREATE TABLE public.seen (who name);
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.seen VALUES (current_user); RETURN NULL; END';
+CREATE TRIGGER note AFTER UPDATE ON limitledger.reservation FOR EACH ROW EXECUTE FUNCTION note();
+CREATE CONSTRAINT TRIGGER later AFTER UPDATE ON limitledger.reservation DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.state = 'EXPIRED') EXECUTE FUNCTION note();
+SELECT limitledger.publish_policy('{"schema": "admissionBudget.v1", "subject": "t", "route": "chat",
+ "region": "*", "unit": "tokens", "refill": {"kind": "none"}, "burst": 10, "epoch": {"length": "1 day"},
+ "estimatorDigests": [], "largestReservation": 10, "holdTtl": "1 second", "executionTtl": "1 hour",
+ "hardExecutionLimit": 10, "maximumOverdraft": 5, "priority": 0, "weight": 1, "fairnessBudget": 0, "retention": "1 day"}');
+SELECT limitledger.reserve_capacity('t', 'chat', 'r', 10, sha256('d'));
+SQL
+soon("SELECT state = 'EXPIRED' FROM limitledger.reservation", 'a hold of an owner that is no superuser expires', 'kept');
+is($node->safe_psql('kept', "SELECT string_agg(who, ' ') FROM public.seen"), 'keeper keeper keeper', 'its triggers ran as the owner, and so did what they had put off');
+
 # ---- An audit that finds something ---------------------------------------------------
 
 $node->safe_psql('postgres', <<'SQL');

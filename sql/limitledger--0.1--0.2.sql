@@ -1169,21 +1169,27 @@ LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 WITH
+-- never NULL while there is a row: a range that an index knows at both ends
+last_one AS (
+  SELECT coalesce($2, greatest((SELECT max(r.subject) FROM @extschema@.reservation r),
+                               (SELECT max(o.subject) FROM @extschema@.operation o),
+                               (SELECT max(b.subject) FROM @extschema@.head_budget b),
+                               (SELECT max(b.subject) FROM @extschema@.closed_budget b))) AS subject),
 reservation AS NOT MATERIALIZED (
   SELECT * FROM @extschema@.reservation r
-  WHERE r.subject > coalesce($1, '') AND ($2 IS NULL OR r.subject <= $2)),
+  WHERE r.subject > coalesce($1, '') AND r.subject <= (SELECT l.subject FROM last_one l)),
 operation AS NOT MATERIALIZED (
   SELECT * FROM @extschema@.operation o
-  WHERE o.subject > coalesce($1, '') AND ($2 IS NULL OR o.subject <= $2)),
+  WHERE o.subject > coalesce($1, '') AND o.subject <= (SELECT l.subject FROM last_one l)),
 head_budget AS NOT MATERIALIZED (
   SELECT * FROM @extschema@.head_budget b
-  WHERE b.subject > coalesce($1, '') AND ($2 IS NULL OR b.subject <= $2)),
+  WHERE b.subject > coalesce($1, '') AND b.subject <= (SELECT l.subject FROM last_one l)),
 closed_budget AS NOT MATERIALIZED (
   SELECT * FROM @extschema@.closed_budget b
-  WHERE b.subject > coalesce($1, '') AND ($2 IS NULL OR b.subject <= $2)),
+  WHERE b.subject > coalesce($1, '') AND b.subject <= (SELECT l.subject FROM last_one l)),
 budgets AS NOT MATERIALIZED (
   SELECT * FROM @extschema@.budgets b
-  WHERE b.subject > coalesce($1, '') AND ($2 IS NULL OR b.subject <= $2)),
+  WHERE b.subject > coalesce($1, '') AND b.subject <= (SELECT l.subject FROM last_one l)),
 -- the audit:
 -- what each budget's reservations say
 held AS (

@@ -32,7 +32,7 @@ GRANT EXECUTE ON FUNCTION worker_status TO pg_monitor;
 COMMENT ON FUNCTION worker_status IS
 $$Shows what each job of the background workers did in this database, and when it is due next (J4).
 
-status: working, while its worker runs a step; waiting, while the worker is here and nothing is due; away, if the worker has left until next_at; failing, if its last step failed and it rests; off, if limitledger.workers is; not_preloaded, if the library is not in shared_preload_libraries; unknown, if no worker has been here yet. lag: how long after its deadline the last batch began. Of verify_conservation, last_rows are the discrepancies of the last audit, and total_rows those of all of them. Counters begin at zero when the server starts.
+status: working, while its worker runs a step; waiting, while the worker is here and nothing is due; away, if the worker has left until next_at; failing, if a step of it failed, and it rests or passes by the pair at which it did; off, if limitledger.workers is; not_preloaded, if the library is not in shared_preload_libraries; unknown, if no worker has been here yet. lag: how long after its deadline the last batch began. Of verify_conservation, last_rows are the discrepancies of the last audit, and total_rows those of all of them. Counters begin at zero when the server starts.
 
 Errors: none.$$;
 

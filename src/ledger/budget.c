@@ -207,7 +207,8 @@ ll_repay_debtors(int32 limit, Datum after_subject, Datum after_route, LLDebtors 
 		debtors->last_subject = ll_copy_varlena(slot->tts_values[LL_BUDGET_SUBJECT]);
 		debtors->last_route = ll_copy_varlena(slot->tts_values[LL_BUDGET_ROUTE]);
 		ll_pair_init(work, debtors->last_subject, debtors->last_route);
-		if (ll_pair_find_and_lock(work, LockWaitSkip) != LL_LOCK_TAKEN)
+		if (ll_faulty(debtors->last_subject, debtors->last_route) ||
+			ll_pair_find_and_lock(work, LockWaitSkip) != LL_LOCK_TAKEN)
 		{
 			debtors->busy = true;
 			continue;

@@ -133,6 +133,15 @@ ll_end_due_holds(LLPairWork *work)
 	return finish_pair(work, &due, DUE_AT_ONCE, &units) > 0;
 }
 
+/* lock_due locks a row that a sweep has found, if it is not to be passed by. */
+static bool
+lock_due(LLReservationRow *row, Snapshot snapshot)
+{
+	ll_reservation_read(row);
+	return !ll_faulty(row->subject, row->route) &&
+		ll_reservation_lock(row, snapshot, LockWaitSkip) == LL_LOCK_TAKEN;
+}
+
 /* ll_claim_expiring claims due holds of any pair; it locks no budget. */
 void
 ll_claim_expiring(int32 limit, LLExpiry *expiry)
@@ -144,8 +153,7 @@ ll_claim_expiring(int32 limit, LLExpiry *expiry)
 
 	row.slot = ll_table_slot(LL_TABLE_RESERVATION);
 	while (expiry->claimed < limit && ll_scan_next(scan, row.slot))
-		if (ll_reservation_lock(&row, snapshot, LockWaitSkip) == LL_LOCK_TAKEN &&
-			claim(&row, now) && expiry->claimed++ == 0)
+		if (lock_due(&row, snapshot) && claim(&row, now) && expiry->claimed++ == 0)
 			expiry->oldest_at = row.state.expires_at;
 	ll_scan_end(scan);
 	ll_snapshot_drop(snapshot);
@@ -225,6 +233,8 @@ ll_finish_expiring(int32 limit, LLExpiry *expiry)
 			LLPairWork	work;
 
 			CHECK_FOR_INTERRUPTS();
+			if (ll_faulty(pairs[i].subject, pairs[i].route))
+				continue;
 			ll_pair_init(&work, pairs[i].subject, pairs[i].route);
 			if (ll_pair_find_and_lock(&work, LockWaitSkip) != LL_LOCK_TAKEN)
 				continue;
@@ -254,7 +264,7 @@ ll_expire_executions(int32 limit, LLExpiry *expiry)
 	{
 		LLVerdict	verdict;
 
-		if (ll_reservation_lock(&row, snapshot, LockWaitSkip) != LL_LOCK_TAKEN)
+		if (!lock_due(&row, snapshot))
 			continue;
 		verdict = ll_report_unknown(&row.state, LL_OPERATION_SAME, false, now);
 		if (verdict.outcome != LL_ACCEPTED || verdict.replayed)

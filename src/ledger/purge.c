@@ -330,6 +330,8 @@ purge_pair(Due *items, int count, Snapshot snapshot, LLPurge *purge)
 {
 	LLPairWork	work;
 
+	if (ll_faulty(items[0].subject, items[0].route))
+		return;
 	ll_pair_init(&work, items[0].subject, items[0].route);
 	if (ll_pair_find_and_lock(&work, LockWaitSkip) != LL_LOCK_TAKEN)
 		return;
@@ -360,10 +362,10 @@ purge_rows(LLIndexId index, LLTableId table, LLPurge *purge)
 	for (int i = 0; i < count; i = end)
 	{
 		end = items[i].alone ? i + 1 : pair_end(items, i, count);
-		if (items[i].alone)
-			(void) delete(&items[i], walk.snapshot);
-		else
+		if (!items[i].alone)
 			purge_pair(&items[i], end - i, walk.snapshot, purge);
+		else if (!ll_faulty(items[i].subject, items[i].route))
+			(void) delete(&items[i], walk.snapshot);
 		for (int n = i; n < end; n++)
 			purge->purged += items[n].done;
 	}
@@ -512,7 +514,8 @@ ll_purge_budgets(LLPurge *purge)
 	for (int i = 0; i < count; i = pair_end(items, i, count))
 	{
 		ll_pair_init(&works[i], items[i].subject, items[i].route);
-		(void) ll_pair_find_and_lock(&works[i], LockWaitSkip);
+		if (!ll_faulty(items[i].subject, items[i].route))
+			(void) ll_pair_find_and_lock(&works[i], LockWaitSkip);
 	}
 	step.snapshot = ll_snapshot_take();
 	step.now = walk.now;
@@ -520,7 +523,7 @@ ll_purge_budgets(LLPurge *purge)
 	for (int i = 0, end; i < count; i = end)
 	{
 		end = pair_end(items, i, count);
-		if (works[i].locked)
+		if (works[i].locked && !ll_faulty(items[i].subject, items[i].route))
 			purge_chain(&step, &works[i].head, &items[i], end - i);
 	}
 	ll_snapshot_drop(step.snapshot);

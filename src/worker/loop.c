@@ -9,7 +9,8 @@
  * that a database with nothing to do has no session of ours; the launcher sends
  * another in time.  What is due and locked is tried again, with growing pauses.
  *
- * A step that fails is rolled back, and its job alone rests for a while; the
+ * A step that fails is rolled back.  It is repeated at once without the pair at
+ * which it failed; if there is none, its job alone rests for a while, and the
  * others go on (F3).  The log has the first failure of a job and, if it lasts, a line a
  * minute.  If a step finds no extension, the worker says so on the board and
  * leaves.
@@ -228,7 +229,9 @@ do_step(LLJobId job, LLStep *step)
 	}
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(work.owner, context | SECURITY_LOCAL_USERID_CHANGE);
+	ll_faulty_begin(job);
 	ll_jobs[job].step(&work, step);
+	ll_faulty_end();
 	/* the owner still: what a trigger has put off to the commit runs in there */
 	end();
 	SetUserIdAndSecContext(user, context);
@@ -241,8 +244,10 @@ note(LLJobId job, const LLStep *step)
 {
 	LLBoardJob *line = &entry->job[job];
 
+	ll_faulty_forget(job, !step->more);
 	LWLockAcquire(ll_board->lock, LW_EXCLUSIVE);
-	line->failures = 0;
+	if (ll_faulty_count(job) == 0)
+		line->failures = 0;
 	line->next_at = step->next_at;
 	if (step->rows > 0 || step->done)
 	{
@@ -256,17 +261,40 @@ note(LLJobId job, const LLStep *step)
 }
 
 /*
- * fail writes down that a step failed, and lets its job rest.  A failure that
- * is the extension's end is none.
+ * at_fault tells whether an error may be that of the pair under work: not one
+ * of locks, resources, cancels, or of a table that is not there.
+ */
+static bool
+at_fault(const ErrorData *error)
+{
+	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
+	{
+		case ERRCODE_TRANSACTION_ROLLBACK:
+		case ERRCODE_INSUFFICIENT_RESOURCES:
+		case ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE:
+		case ERRCODE_OPERATOR_INTERVENTION:
+		case ERRCODE_SYSTEM_ERROR:
+			return false;
+	}
+	return error->sqlerrcode != ERRCODE_UNDEFINED_TABLE;
+}
+
+/*
+ * fail writes down that a step failed.  It passes by the pair at which it did
+ * and goes on at once; if there is none, its job rests.  A failure that is the
+ * extension's end is none.
  */
 static void
-fail(LLJobId job, ErrorData *error)
+fail(LLJobId job, ErrorData *error, LLStep *step)
 {
 	LLBoardJob *line = &entry->job[job];
 	TimestampTz now = GetCurrentTimestamp();
 
+	step->more = at_fault(error) && ll_faulty_add();
+
 	LWLockAcquire(ll_board->lock, LW_EXCLUSIVE);
-	line->next_at = now + Min(LONGEST_REST, SHORTEST_REST << Min(line->failures, 10));
+	line->next_at = step->more ? 0
+		: now + Min(LONGEST_REST, SHORTEST_REST << Min(line->failures, 10));
 	line->failures++;
 	line->last_error = error->sqlerrcode;
 	line->last_error_at = now;
@@ -282,7 +310,9 @@ fail(LLJobId job, ErrorData *error)
 			(errcode(error->sqlerrcode),
 			 errmsg("%s: step %s failed: %s", ll_worker_type(errand.kind), ll_job_name(job),
 					error->message),
-			 errdetail("It is tried again; the other steps go on.")));
+			 step->more
+			 ? errdetail("Its pair is passed by for a while; all others go on.")
+			 : errdetail("It is tried again; the other steps go on.")));
 }
 
 /*
@@ -333,7 +363,7 @@ try_step(LLJobId job, LLStep *step)
 	if (here && extension != work.extension)
 		step->more = true;		/* dropped and created again under the step's feet */
 	else if (here && welcome())
-		fail(job, error);
+		fail(job, error, step);
 	FreeErrorData(error);
 	return here;
 }

@@ -109,7 +109,7 @@ publish($node, subject => 'x', executionTtl => '1 second', holdTtl => '1 second'
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NEW.state = 'USAGE_UNKNOWN' THEN RAISE EXCEPTION 'not this one' USING ERRCODE = 'P0004'; END IF;
+  IF NEW.state = 'USAGE_UNKNOWN' AND NEW.subject = 'x' THEN RAISE EXCEPTION 'not this one' USING ERRCODE = 'P0004'; END IF;
   RETURN NEW;
 END $$;
 CREATE TRIGGER no BEFORE UPDATE ON limitledger.reservation FOR EACH ROW EXECUTE FUNCTION no();
@@ -119,6 +119,11 @@ soon("SELECT failures > 0 AND status = 'failing' AND last_error = 'P0004' FROM l
 	'a step fails');
 holds('f', 20);
 all_expired('f', 'while another job of the same worker fails');
+$node->safe_psql('postgres', <<'SQL');
+SELECT limitledger.publish_policy((document - 'policyGeneration') || '{"subject": "z"}') FROM limitledger.policies WHERE subject = 'x';
+SELECT limitledger.reserve_capacity('z', 'chat', 'run', 1, sha256('d'), start_operation => 'o');
+SQL
+soon("SELECT state = 'USAGE_UNKNOWN' FROM limitledger.reservation WHERE subject = 'z'", 'the pair alone is passed by, not who comes behind it');
 soon("SELECT failures > 1 FROM limitledger.workers WHERE job = 'expire_executions'", 'it is tried again');
 is(lines(qr/limitledger expiry: step expire_executions failed: not this one/), 1, 'the log has it once');
 value_is($node, "SELECT state FROM limitledger.reservation WHERE subject = 'x'", 'STARTED', 'nothing of it was done');

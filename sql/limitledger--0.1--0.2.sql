@@ -36,8 +36,9 @@ ALTER TABLE head_budget
   DROP CONSTRAINT spent_sign,
   ADD CONSTRAINT spent_sign CHECK (spent >= 0 AND spent >= purged_spent);
 
+-- A default that is the same for all rows writes none of them.
 ALTER TABLE closed_budget
-  ADD COLUMN changed_at timestamptz DEFAULT clock_timestamp(),
+  ADD COLUMN changed_at timestamptz DEFAULT now(),
   ADD COLUMN follows_purged boolean NOT NULL DEFAULT false,
   DROP CONSTRAINT spent_sign,
   ADD CONSTRAINT spent_sign CHECK (spent >= 0 AND spent >= purged_spent),
@@ -48,7 +49,9 @@ ALTER TABLE closed_budget DISABLE TRIGGER guard;
 UPDATE closed_budget AS c SET changed_at = greatest(c.closed_at, h.seen_at)
 FROM head_budget AS h WHERE (h.subject, h.route) = (c.subject, c.route);
 ALTER TABLE closed_budget ENABLE TRIGGER guard;
-ALTER TABLE closed_budget ALTER COLUMN changed_at SET NOT NULL;
+ALTER TABLE closed_budget
+  ALTER COLUMN changed_at SET DEFAULT clock_timestamp(),
+  ALTER COLUMN changed_at SET NOT NULL;
 
 ALTER TABLE reservation
   ADD COLUMN shadow_generation bigint,
@@ -2045,3 +2048,27 @@ DROP PROCEDURE maintain_before;
 
 REVOKE ALL ON ALL TABLES IN SCHEMA @extschema@ FROM PUBLIC;
 REVOKE ALL ON ALL ROUTINES IN SCHEMA @extschema@ FROM PUBLIC;
+
+-- What is new belongs to whoever runs this, who need not be the owner: without this the
+-- owner's calls, and the workers, could not reach it.
+DO $$
+DECLARE
+  owner text;
+  one record;
+BEGIN
+  SELECT r.rolname INTO owner FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_roles r ON r.oid = e.extowner
+  WHERE e.extname = 'limitledger';
+  FOR one IN
+    SELECT CASE WHEN p.oid IS NOT NULL THEN format('ROUTINE %s', p.oid::regprocedure)
+                WHEN c.relkind = 'v' THEN format('VIEW %s', c.oid::regclass)
+                ELSE format('TABLE %s', c.oid::regclass) END AS name
+    FROM pg_catalog.pg_extension e
+    JOIN pg_catalog.pg_depend d ON (d.refclassid, d.refobjid, d.deptype) = ('pg_catalog.pg_extension'::regclass, e.oid, 'e')
+    LEFT JOIN pg_catalog.pg_proc p ON (d.classid, d.objid) = ('pg_catalog.pg_proc'::regclass, p.oid)
+    LEFT JOIN pg_catalog.pg_class c ON (d.classid, d.objid) = ('pg_catalog.pg_class'::regclass, c.oid) AND c.relkind IN ('r', 'v')
+    WHERE e.extname = 'limitledger' AND coalesce(p.proowner, c.relowner) <> e.extowner
+  LOOP
+    EXECUTE format('ALTER %s OWNER TO %I', one.name, owner);
+  END LOOP;
+END;
+$$;

@@ -57,6 +57,7 @@ freeze() if $ENV{LIMITLEDGER_FREEZE};
 releases_are_frozen();
 my $node = ledger_node('update');
 updates($node, $_) for grep { $_ ne $CURRENT } sort keys %RELEASED;
+updated_by_another($node);
 $node->stop;
 prove();
 done_testing();
@@ -142,6 +143,28 @@ sub updates
 		fill_since($on, $restored, $from);
 	}
 	finish_ledger($on, $restored);
+	return;
+}
+
+# Who updates need not be the owner, and the owner no superuser any more.
+sub updated_by_another
+{
+	my ($on) = @_;
+	my $others = <<'SQL';
+SELECT coalesce(string_agg(pg_describe_object(d.classid, d.objid, 0), ', '), 'nothing') FROM pg_depend d JOIN pg_extension e ON d.refobjid = e.oid
+LEFT JOIN pg_proc p ON (d.classid, d.objid) = ('pg_proc'::regclass, p.oid) LEFT JOIN pg_class c ON (d.classid, d.objid) = ('pg_class'::regclass, c.oid)
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname = 'limitledger' AND coalesce(p.proowner, c.relowner) <> 'keeper'::regrole
+SQL
+	my $files = "SELECT array_agg(pg_relation_filenode(oid) ORDER BY relname) FROM pg_class WHERE relnamespace = 'limitledger'::regnamespace
+		AND relname IN ('policy', 'head_budget', 'closed_budget', 'reservation', 'operation')";
+
+	$on->safe_psql('postgres', $_) for 'CREATE ROLE keeper SUPERUSER', 'CREATE DATABASE kept OWNER keeper';
+	$on->safe_psql('kept', "SET ROLE keeper; CREATE EXTENSION limitledger VERSION '0.1'; ALTER ROLE keeper NOSUPERUSER");
+	my $before = $on->safe_psql('kept', $files);
+	$on->safe_psql('kept', 'ALTER EXTENSION limitledger UPDATE');
+	is($on->safe_psql('kept', $others), 'nothing', 'what an update brings belongs to the owner, whoever updates');
+	is($on->safe_psql('kept', $files), $before, 'and no table was rewritten');
+	is($on->safe_psql('kept', 'SET SESSION AUTHORIZATION keeper; SELECT count(*) FROM limitledger.verify_subjects()'), '0', 'the owner audits');
 	return;
 }
 

@@ -139,6 +139,7 @@ rescan(void)
 	List	   *databases;
 	ListCell   *cell;
 	bool		full = false;
+	bool		known;
 
 	LWLockAcquire(ll_board->lock, LW_EXCLUSIVE);
 	ll_board->rescan = false;
@@ -172,12 +173,13 @@ rescan(void)
 			clear(entry, lfirst_oid(cell));
 		full |= entry == NULL;
 	}
-	if (full && !ll_board->full)
+	known = ll_board->full;
+	ll_board->full = full;
+	LWLockRelease(ll_board->lock);
+	if (full && !known)
 		ereport(LOG,
 				(errmsg("limitledger watches %d databases, and there are more", LL_BOARD_DATABASES),
 				 errhint("In the others CALL maintain() from cron.")));
-	ll_board->full = full;
-	LWLockRelease(ll_board->lock);
 	list_free(databases);
 }
 
@@ -203,7 +205,8 @@ until_start(LLBoardDatabase *entry, LLWorkerKind kind, TimestampTz now, Timestam
 		if (entry->presence == LL_MISSING)
 			entry->presence = LL_UNPROBED;
 		else
-			ll_board_lower(worker, LL_AT_ONCE);
+			for (int other = 0; other < LL_WORKER_KINDS; other++)
+				(void) ll_board_lower(&entry->worker[other], LL_AT_ONCE);
 	}
 	switch (entry->presence)
 	{

@@ -36,6 +36,14 @@ LEFT JOIN (SELECT d.generation,
            FROM shadow_budget d GROUP BY d.generation) s USING (generation)
 ORDER BY p.route, p.subject, p.generation DESC;
 
+-- The same for monitors, who are told of no subject and no route.
+CREATE VIEW rollout_totals AS
+SELECT s.generation, s.stage, s.canary_percent, s.canary_by, s.pairs, s.left_reserved, s.left_unknown, s.left_debt,
+       s.would_admit_admitted, s.would_admit_refused, s.would_admit_unenforced,
+       s.would_reject_admitted, s.would_reject_refused, s.would_reject_unenforced
+FROM rollout_status s
+ORDER BY s.generation DESC;
+
 -- As stored: refill that is due is counted in by get_budget(), and written by the next call.
 CREATE VIEW budgets AS
 SELECT b.subject, b.route, b.generation, b.epoch, true AS is_head,

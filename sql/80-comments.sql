@@ -227,6 +227,9 @@ COMMENT ON VIEW policies IS
 COMMENT ON VIEW rollout_status IS
 'Each generation: how far it is, what is left to drain, and what it would have decided in shadow (B4, B6, B7).';
 
+COMMENT ON VIEW rollout_totals IS
+'For monitors, what rollout_status says of each generation, with no name of a subject or a route; the newest first (B4, B6, B7).';
+
 COMMENT ON VIEW budgets IS
 'Every budget, as stored: the head of each pair and those that it closed, each with the equation opening + minted + overdraft_issued = available + reserved + spent + retired_for_emergency + overdraft_repaid, in units (C1); refill that is due is shown by get_budget().';
 

@@ -34,7 +34,7 @@ WITH said (bundles, names) AS (VALUES
   ('{auditor}', '{verify_conservation, verify_subjects, bundle_privileges, worker_status, workers,
     policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions, subject_bindings,
     open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt,
-    ledger_totals, unknown_usage_convergence, decision_counters, count_decisions}'),
+    ledger_totals, rollout_totals, unknown_usage_convergence, decision_counters, count_decisions}'),
 
   ('{gateway,executor}', '{extend_reservation, request_digest, canonical_json}'),
   -- the operator as the last resort for a usage that is unknown (D10)

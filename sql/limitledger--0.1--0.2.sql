@@ -969,6 +969,14 @@ LEFT JOIN (SELECT d.generation,
            FROM shadow_budget d GROUP BY d.generation) s USING (generation)
 ORDER BY p.route, p.subject, p.generation DESC;
 
+-- The same for monitors, who are told of no subject and no route.
+CREATE VIEW rollout_totals AS
+SELECT s.generation, s.stage, s.canary_percent, s.canary_by, s.pairs, s.left_reserved, s.left_unknown, s.left_debt,
+       s.would_admit_admitted, s.would_admit_refused, s.would_admit_unenforced,
+       s.would_reject_admitted, s.would_reject_refused, s.would_reject_unenforced
+FROM rollout_status s
+ORDER BY s.generation DESC;
+
 -- As stored: refill that is due is counted in by get_budget(), and written by the next call.
 CREATE OR REPLACE VIEW budgets AS
 SELECT b.subject, b.route, b.generation, b.epoch, true AS is_head,
@@ -1958,6 +1966,9 @@ COMMENT ON VIEW policies IS
 COMMENT ON VIEW rollout_status IS
 'Each generation: how far it is, what is left to drain, and what it would have decided in shadow (B4, B6, B7).';
 
+COMMENT ON VIEW rollout_totals IS
+'For monitors, what rollout_status says of each generation, with no name of a subject or a route; the newest first (B4, B6, B7).';
+
 COMMENT ON VIEW operator_actions IS
 'What operators did, when and why: to a pair or a policy, and figures that they attested (D8, D10).';
 
@@ -1996,7 +2007,7 @@ WITH said (bundles, names) AS (VALUES
   ('{auditor}', '{verify_conservation, verify_subjects, bundle_privileges, worker_status, workers,
     policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions, subject_bindings,
     open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt,
-    ledger_totals, unknown_usage_convergence, decision_counters, count_decisions}'),
+    ledger_totals, rollout_totals, unknown_usage_convergence, decision_counters, count_decisions}'),
 
   ('{gateway,executor}', '{extend_reservation, request_digest, canonical_json}'),
   -- the operator as the last resort for a usage that is unknown (D10)
@@ -2024,7 +2035,7 @@ $$;
 -- and instants, and nothing that names a subject, a route or an id.
 GRANT USAGE ON SCHEMA @extschema@ TO pg_monitor;
 
-GRANT SELECT ON ledger_totals, decision_counters TO pg_monitor;
+GRANT SELECT ON ledger_totals, rollout_totals, decision_counters TO pg_monitor;
 
 GRANT EXECUTE ON FUNCTION ledger_clock, count_decisions TO pg_monitor;
 

@@ -131,8 +131,9 @@ sub as_role
 
 isnt(as_role('agent', 'SELECT sum(answers) FROM limitledger.decision_counters'), 'denied', 'pg_monitor reads the counters');
 is(as_role('agent', 'SELECT pairs_in_debt FROM limitledger.ledger_totals'), $node->safe_psql('postgres', 'SELECT pairs_in_debt FROM limitledger.ledger_totals'), 'and the totals');
+isnt(as_role('agent', 'SELECT count(*) FROM limitledger.rollout_totals'), 'denied', 'and how generations stand');
 is(as_role('agent', "SELECT count(*) FROM limitledger.$_"), 'denied', "but not $_")
-  for qw(reservations budgets unknown_usage pairs_in_debt frozen_pairs unknown_usage_convergence policies reservation head_budget);
+  for qw(rollout_status reservations budgets unknown_usage pairs_in_debt frozen_pairs unknown_usage_convergence policies reservation head_budget);
 is(as_role('agent', q(SELECT * FROM limitledger.get_reservation('own', 'gone'))), 'denied', 'nor calls anything');
 is(as_role('nobody', 'SELECT count(*) FROM limitledger.decision_counters'), 'denied', 'others see nothing');
 

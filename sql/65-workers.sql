@@ -25,7 +25,6 @@ SELECT s.job, s.backend_type, s.pid, s.status, s.next_at, s.last_run_at, s.last_
 FROM worker_status() s;
 
 -- Those who watch the server see them without a bundle; pg_monitor is there in every cluster.
-GRANT USAGE ON SCHEMA @extschema@ TO pg_monitor;
 GRANT SELECT ON workers TO pg_monitor;
 GRANT EXECUTE ON FUNCTION worker_status TO pg_monitor;
 

@@ -695,8 +695,9 @@ subject_end(LLReserveElement **ids, int first, int count)
 #define IDS_AT_ONCE		8
 
 /*
- * ll_reserve decides a batch; with require_all, all of it or nothing.  Elements that were refused because of one that
- * later turned out to be a conflict stay refused, which errs on the safe side.
+ * ll_reserve decides a batch; with require_all, all of it or nothing.  Elements
+ * that were refused because of one that later turned out to be a conflict stay
+ * refused, which errs on the safe side.
  */
 void
 ll_reserve(LLReserveElement *elements, int count, bool require_all, LLReceipt *receipts)

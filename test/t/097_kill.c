@@ -195,10 +195,10 @@ ask(Session *s, const Call *call, Trial trial)
 	{
 		const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
-		/* The last word of a server that ends: 57P01, 57P02. */
-		if (state == NULL || strncmp(state, "57P", 3) != 0)
+		/* The last word of a server that ends: 57P01, 57P02.  Without a state it was libpq's own. */
+		if (state != NULL && strncmp(state, "57P", 3) != 0)
 		{
-			snprintf(error, sizeof(error), "error\t%s", state != NULL ? state : "none");
+			snprintf(error, sizeof(error), "error\t%s", state);
 			write_answer(s, call, trial, error);
 			fail("%s: %s", kinds[call->kind].name, PQerrorMessage(s->conn));
 		}

@@ -43,6 +43,11 @@ CREATE TABLE policy (
   canary_percents      integer[]   NOT NULL DEFAULT '{}',
   canary_since         timestamptz[] NOT NULL DEFAULT '{}',
 
+  -- With emergency_mode enabled: what part of the cap a pair may have in shards at a
+  -- time, in percent, and how long a shard may be spent (G2).
+  emergency_share      integer     CHECK (emergency_share BETWEEN 1 AND 100),
+  shard_ttl            interval    CHECK (shard_ttl > interval '0'),
+
   CONSTRAINT policy_active_at CHECK (
     CASE WHEN stage IN ('published', 'shadow', 'canary') THEN active_at IS NULL
          ELSE stage <> 'active' OR active_at IS NOT NULL END),

@@ -310,6 +310,37 @@ BEGIN
 END;
 $$;
 
+-- policy_read_emergency reads what may go into shards: nothing, unless it is enabled (G2).
+CREATE FUNCTION policy_read_emergency(document jsonb, INOUT parsed @extschema@.policy)
+LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+DECLARE
+  field text;
+BEGIN
+  parsed.emergency_mode := coalesce(document ->> 'emergencyMode',
+    CASE WHEN NOT document ? 'emergencyMode' THEN 'disabled' END);
+  IF parsed.emergency_mode IS NULL OR parsed.emergency_mode NOT IN ('disabled', 'enabled') THEN
+    PERFORM @extschema@.policy_refuse_value(document, 'emergencyMode', 'must be "disabled" or "enabled"',
+      'Leave it out to keep emergency capacity disabled.');
+  END IF;
+  FOREACH field IN ARRAY ARRAY['emergencyShare', 'shardTtl'] LOOP
+    IF parsed.emergency_mode = 'enabled' AND NOT document ? field THEN
+      PERFORM @extschema@.policy_refuse('LL201', field, 'is missing',
+        'emergencyMode is "enabled".',
+        'Say how much may go into shards, and for how long one may be spent.');
+    ELSIF parsed.emergency_mode = 'disabled' AND document ? field THEN
+      PERFORM @extschema@.policy_refuse_value(document, field, 'must be left out while emergencyMode is "disabled"',
+        'Set emergencyMode to "enabled", or leave the field out.');
+    END IF;
+  END LOOP;
+  IF parsed.emergency_mode = 'enabled' THEN
+    parsed.emergency_share := @extschema@.policy_integer(document, 'emergencyShare', 1, 100);
+    parsed.shard_ttl := @extschema@.policy_duration(document, 'shardTtl', '1 microsecond');
+  END IF;
+END;
+$$;
+
 -- policy_read checks a whole document and returns it as the ledger reads it.
 -- It looks at no table of the ledger.
 CREATE FUNCTION policy_read(document jsonb)
@@ -334,7 +365,7 @@ BEGIN
     ARRAY['schema', 'subject', 'route', 'region', 'unit', 'refill', 'epoch', 'estimatorDigests',
           'largestReservation', 'holdTtl', 'executionTtl', 'hardExecutionLimit', 'maximumOverdraft',
           'priority', 'weight', 'fairnessBudget', 'retention'],
-    ARRAY['burst', 'largestOutstanding', 'emergencyMode', 'policyGeneration']);
+    ARRAY['burst', 'largestOutstanding', 'emergencyMode', 'emergencyShare', 'shardTtl', 'policyGeneration']);
 
   parsed.subject := @extschema@.policy_text(document, 'subject');
   parsed.route := @extschema@.policy_text(document, 'route');
@@ -349,12 +380,7 @@ BEGIN
   parsed.estimator_digests := @extschema@.policy_digests(document, 'estimatorDigests');
   parsed := @extschema@.policy_read_limits(document, parsed);
 
-  parsed.emergency_mode := coalesce(document ->> 'emergencyMode',
-    CASE WHEN NOT document ? 'emergencyMode' THEN 'disabled' END);
-  IF parsed.emergency_mode IS NULL OR parsed.emergency_mode NOT IN ('disabled', 'enabled') THEN
-    PERFORM @extschema@.policy_refuse_value(document, 'emergencyMode', 'must be "disabled" or "enabled"',
-      'Leave it out to keep emergency capacity disabled.');
-  END IF;
+  parsed := @extschema@.policy_read_emergency(document, parsed);
   IF document ? 'policyGeneration' THEN
     parsed.generation := @extschema@.policy_units(document, 'policyGeneration', 1);
   END IF;
@@ -626,7 +652,7 @@ hardExecutionLimit: units that one execution may use, at least 1; more freezes t
 priority: an integer of 32 bits. weight: 1 to 1000000. fairnessBudget: units, 0 or more (H1).
 Optional fields:
 largestOutstanding: units that a pair may hold reserved at once, at least largestReservation; left out, no limit.
-emergencyMode: "disabled", as when left out, or "enabled".
+emergencyMode: "disabled", as when left out, or "enabled": units may go into emergency shards (G2). Then emergencyShare is required, the largest part of the cap that a pair may have in shards that are not settled, 1 to 100 percent; and shardTtl, how long a shard may be spent.
 policyGeneration: the generation that the caller expects.
 
 Units are whole numbers up to 9223372036854775807. Durations are texts from 1 microsecond to 366 days like "30 seconds", "1 hour 30 minutes", "00:00:30" or "PT30S", a day being 24 hours; no months, years or signs.

@@ -101,7 +101,7 @@ $$;
 -- many pairs they belong to.  The subject only leads to the rows.
 CREATE FUNCTION policy_left(
   one @extschema@.policy,
-  OUT reserved bigint, OUT unknown bigint, OUT debt bigint, OUT pairs bigint)
+  OUT reserved bigint, OUT unknown bigint, OUT debt bigint, OUT pairs bigint, OUT shards bigint)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
@@ -111,8 +111,10 @@ BEGIN
   SELECT least(most, coalesce(sum(b.reserved), 0)), least(most, coalesce(sum(b.debt), 0)),
          count(DISTINCT b.subject),
          (SELECT least(most, coalesce(sum(r.reserved_units), 0)) FROM @extschema@.reservation AS r
-          WHERE r.state = 'USAGE_UNKNOWN' AND r.generation = one.generation)
-  INTO reserved, debt, pairs, unknown
+          WHERE r.state = 'USAGE_UNKNOWN' AND r.generation = one.generation),
+         (SELECT least(most, coalesce(sum(e.allocated_units), 0)) FROM @extschema@.emergency_shard AS e
+          WHERE e.settled_at IS NULL AND e.generation = one.generation)
+  INTO reserved, debt, pairs, unknown, shards
   FROM @extschema@.budgets AS b
   WHERE b.route = one.route AND (one.subject = '*' OR b.subject = one.subject)
     AND b.generation = one.generation AND (b.reserved > 0 OR b.debt > 0);
@@ -266,7 +268,8 @@ CREATE FUNCTION retire_policy(
   OUT left_reserved bigint,          -- units that its reservations hold
   OUT left_unknown bigint,           -- those among them whose usage is unknown
   OUT left_debt bigint,              -- units that its budgets owe
-  OUT pairs bigint                   -- that have any of it
+  OUT pairs bigint,                  -- that hold or owe
+  OUT left_shards bigint             -- units in shards that are not settled
 ) LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
@@ -292,11 +295,12 @@ BEGIN
   one := @extschema@.policy_lock(generation, 'retire_policy');
 
   outcome := 'ACCEPTED';
-  left_reserved := 0; left_unknown := 0; left_debt := 0; pairs := 0;
+  left_reserved := 0; left_unknown := 0; left_debt := 0; pairs := 0; left_shards := 0;
   IF one.stage = 'draining' THEN
-    SELECT l.reserved, l.unknown, l.debt, l.pairs INTO left_reserved, left_unknown, left_debt, pairs
+    SELECT l.reserved, l.unknown, l.debt, l.pairs, l.shards
+    INTO left_reserved, left_unknown, left_debt, pairs, left_shards
     FROM @extschema@.policy_left(one) AS l;
-    IF pairs > 0 THEN
+    IF pairs > 0 OR left_shards > 0 THEN
       outcome := 'REFUSED';
     ELSE
       PERFORM @extschema@.policy_touch(one.route);
@@ -409,9 +413,9 @@ percent: 1 to 99, never less than before. pick_by: route, so that the percent pi
 The way on is a higher percent or activate_policy, the way back rollback_policy with the older generation. Errors: LL101, LL106; LL205 it takes in more or by something else already, it is over, a later one has been active, or another one is a canary; LL206 no such generation; 40001 at REPEATABLE READ and above, when another call changed a policy of the route meanwhile.$$;
 
 COMMENT ON FUNCTION retire_policy(bigint) IS
-$$Retires a draining generation once its budgets hold and owe nothing, and says until then what is left (B4, B6).
+$$Retires a draining generation once its budgets hold and owe nothing and its shards are reconciled, and says until then what is left (B4, B6).
 
-REFUSED: left_reserved, left_unknown and left_debt add up, in units and as stored, what the budgets of this generation hold and owe; pairs counts those that have any of it. What is due (holds that have run out, refill that pays) counts until maintain() or a call of the pair has booked it.
+REFUSED: left_reserved, left_unknown and left_debt add up, in units and as stored, what the budgets of this generation hold and owe; pairs counts those that have any of it. left_shards adds up what was allocated to its shards, and to the old limiter, that are neither settled nor written off. What is due (holds that have run out, refill that pays) counts until maintain() or a call of the pair has booked it.
 
 ACCEPTED: from retired_at on the subjects of an exact policy fall to the newest wildcard generation of the route that was published after it, each pair at its next call, accruing under the retired rule up to that instant, with nothing given away. Where there is none, requests are REFUSED no_policy. Retiring what is retired changes nothing.
 

@@ -38,3 +38,26 @@ CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON extension
   FOR EACH STATEMENT EXECUTE FUNCTION guard_bound();
 CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON capacity_grant
   FOR EACH STATEMENT EXECUTE FUNCTION guard_bound();
+
+-- Of shards, on the side of the ledger (G).
+CREATE FUNCTION guard_shard() RETURNS trigger LANGUAGE C
+AS 'MODULE_PATHNAME', 'limitledger_guard_shard';
+CREATE FUNCTION guard_gateway() RETURNS trigger LANGUAGE C
+AS 'MODULE_PATHNAME', 'limitledger_guard_gateway';
+
+CREATE TRIGGER guard BEFORE UPDATE OR DELETE ON emergency_shard
+  FOR EACH ROW EXECUTE FUNCTION guard_shard();
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON gateway
+  FOR EACH ROW EXECUTE FUNCTION guard_gateway();
+CREATE TRIGGER guard BEFORE UPDATE OR DELETE ON shard_report
+  FOR EACH ROW EXECUTE FUNCTION guard_bound();
+CREATE TRIGGER guard BEFORE UPDATE OR DELETE ON shard_receipt
+  FOR EACH ROW EXECUTE FUNCTION guard_bound();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON emergency_shard
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_shard();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON gateway
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_gateway();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON shard_report
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_bound();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON shard_receipt
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_bound();

@@ -12,7 +12,8 @@ SELECT h.reserved_at AS oldest_hold_at, c.now - h.reserved_at AS oldest_hold_age
        e.started_at AS oldest_execution_at, c.now - e.started_at AS oldest_execution_age,
        greatest(c.now - e.expires_at, interval '0') AS execution_overdue,
        u.unknown_at AS oldest_unknown_at, c.now - u.unknown_at AS oldest_unknown_age,
-       d.pairs AS pairs_in_debt, d.units AS debt_units, f.pairs AS frozen_pairs
+       d.pairs AS pairs_in_debt, d.units AS debt_units, f.pairs AS frozen_pairs,
+       s.shards AS open_shards, s.units AS shard_units, s.overdue AS shard_overdue
 FROM ledger_clock() AS c (now)
 LEFT JOIN LATERAL (
   SELECT o.* FROM (
@@ -28,7 +29,11 @@ CROSS JOIN LATERAL (
   SELECT count(*) AS pairs, coalesce(sum(b.overdraft_issued::numeric - b.overdraft_repaid + b.older_debt), 0) AS units
   FROM head_budget b WHERE b.overdraft_issued > b.overdraft_repaid OR b.older_debt > 0) d
 CROSS JOIN LATERAL (
-  SELECT count(*) AS pairs FROM head_budget b WHERE b.frozen_at IS NOT NULL) f;
+  SELECT count(*) AS pairs FROM head_budget b WHERE b.frozen_at IS NOT NULL) f
+CROSS JOIN LATERAL (
+  SELECT count(*) AS shards, coalesce(sum(e.allocated_units), 0) AS units,
+         greatest(c.now - min(e.expires_at), interval '0') AS overdue
+  FROM emergency_shard e WHERE e.settled_at IS NULL) s;
 
 -- By route: what is unknown still, and what converged within the last day.  Routes are
 -- stepped through in the index, one look each, and so is the oldest item of each.

@@ -48,6 +48,12 @@ BEGIN
     worked := worked OR step.n OPERATOR(pg_catalog.>) 0;
     COMMIT;
 
+    SELECT s.expired, s.unknown, s.sealed INTO step FROM @extschema@.sweep_shards(batch_limit) s;
+    expired := expired OPERATOR(pg_catalog.+) step.expired;
+    unknown := unknown OPERATOR(pg_catalog.+) step.unknown;
+    worked := worked OR step.expired OPERATOR(pg_catalog.+) step.unknown OPERATOR(pg_catalog.+) step.sealed OPERATOR(pg_catalog.>) 0;
+    COMMIT;
+
     EXIT WHEN NOT worked OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) ends_at;
   END LOOP;
 

@@ -156,7 +156,7 @@ DECLARE
     WHEN outcome = 'UNKNOWN' THEN 404
     WHEN outcome = 'REFUSED' THEN CASE
       WHEN retry_kind IN ('refill', 'release') THEN 429
-      WHEN dimension IN ('draining', 'estimator', 'deadline') THEN 503
+      WHEN dimension IN ('draining', 'estimator', 'deadline', 'no_shard', 'shard_expired', 'sealed', 'excess') THEN 503
       WHEN retry_kind IN ('operator', 'never') THEN 403
       ELSE 409 END
     END;

@@ -194,6 +194,91 @@ $$Deletes closed budgets that hold and owe nothing and that no stored row tells 
 
 batch_limit: 1 to 100000 budgets, and as many generations. Begin at 0 and NULL, go on at next_generation and next_instant, end when they are NULL. A budget goes once nothing has changed it for the retention of its policy. purged_units: what they had spent. Errors: LL101, LL106; 25006 in a read-only transaction.$$;
 
+-- ---- Gateways -----------------------------------------------------------------
+
+COMMENT ON FUNCTION open_gateway IS
+$$Makes this database a gateway under the id by which the ledger knows it, and returns its boot epoch (G4, G5).
+
+gateway: 1 to 256 bytes. Repeated, it changes nothing but begins a boot if the server was started since; announce the boot epoch to the ledger after each start. Errors: LL101, LL102; LL404 if the database is another gateway already; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION renew_boot IS
+$$Begins a new boot: shards of the one before are sealed, what they held becomes USAGE_UNKNOWN, all in one transaction (G5).
+
+reason: 1 to 256 bytes, kept in operator_actions. The first call after a start of the server does the same by itself. Announce the new boot epoch to the ledger, which issues shards for no other. Errors: LL101, LL106; LL404 if the database is no gateway; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION accept_emergency_shard IS
+$$Takes in a shard that the ledger signed for this gateway and its present boot, with a fence above all before (G4).
+
+envelope: as sign_emergency_shard returned it. REFUSED recovery: set up the witness, or acknowledge. REFUSED envelope says in detail why it does not open, in a word of docs/envelope.md, and the member. The same shard again is a replay, whatever has become of it; another one under its id is a CONFLICT. Errors: LL101; LL403 if the witness file can't be written; LL404 if the database is no gateway; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION shard_reserve IS
+$$Admits one request against the shards of this gateway and holds its units, or refuses it, with no ledger in reach (G4, D2).
+
+Arguments and answers are those of reserve_capacity; region, estimator and priority were decided by the policy that gave the shard. Of the pair's open shards, in the order of their fences, the first that has enough gives the units; one that was used above what it had stops the pair. generation, epoch, hard_limit, available and cap of the receipt are the shard's. The same id again gets the receipt that stands, also when its shard is sealed, has run out or is of another boot.
+
+Errors: LL101, LL102, LL103, LL104 for a bad argument; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION shard_reserve_batch IS
+$$Admits many requests against the shards of this gateway, each shard locked once; one receipt per element (J2, G4).
+
+Parallel arrays of one length, 0 to 100000 elements; an optional array may be NULL as a whole or element by element. Errors, for the whole batch: those of shard_reserve, naming the element; LL105 for arrays that do not match.$$;
+
+COMMENT ON FUNCTION shard_start IS
+$$Moves RESERVED to STARTED and binds the operation, on a gateway; run only what it accepts (D5, G4).
+
+As start_reservation. What a boot made unknown before its start is REFUSED boot_epoch. An ACCEPTED replay says in state what has become of the execution since. Errors: LL101, LL102; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION shard_settle IS
+$$Spends what an operation really used against its shard and gives the difference back, once (D6, D7, G1).
+
+As settle_usage, whatever has become of the shard: what comes back to a sealed one is retired. Above the reservation the excess takes what the shard has available; the rest stands beside the equation (SETTLED_WITH_DEBT), is reported, and becomes debt of the pair in the ledger; which budget bears it is not known here, so excess_generation and excess_epoch are NULL. An item that a boot made unknown before its start is bound to the operation that settles it.
+
+Errors: LL301 if the reservation was never started, and nothing is booked; LL101, LL102, LL103, LL104, LL106 for a bad argument; LL107 on overflow; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION shard_settle_batch IS
+$$Settles many executions of this gateway, each shard locked once; one receipt per element, in their order (J2, D6).
+
+Parallel arrays of one length, 0 to 100000 elements; receipt_digests and sources may be NULL as a whole or element by element. An element that was never started is REFUSED not_started here, not an error. Errors, for the whole batch: those of shard_settle but LL301, naming the element; LL105 for arrays that do not match; 40001 if another call bound one of its operations meanwhile.$$;
+
+COMMENT ON FUNCTION shard_release IS
+$$Gives all units of a hold that was never started back to its shard, once (D9, G6).
+
+As release_reservation; to a sealed shard they come back for good. Errors: LL101, LL102; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION shard_report_unknown IS
+$$Says that nobody knows what an execution of this gateway used: STARTED becomes USAGE_UNKNOWN (D10, G4).
+
+As report_usage_unknown. Only shard_settle ends it. Errors: LL101, LL102; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION seal_shard IS
+$$Ends a shard of this gateway for good: what is available is retired, and nothing more is reserved from it (G6).
+
+What it holds goes on, and is retired when it comes back. Sealed before, it changes nothing, and says by whom. Errors: LL101, LL102; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION cut_shard_report IS
+$$Writes the next numbered report of a shard: its figures, and up to 1000 receipts of what ended since the last one (G6, G8).
+
+With nothing new since the last report it is a replay of that one. more: call again, for the receipts that are left. Commit, then sign it with report_shard. Errors: LL101, LL102; LL403 if the witness file can't be written; 25006 in a read-only transaction.$$;
+
+COMMENT ON FUNCTION report_shard IS
+$$Signs a report that was cut and committed; the same number gives the same bytes, as often as it is asked for (G8, G3).
+
+sequence: NULL for the newest that is committed, so in the transaction that cuts a report the one before it. REFUSED not_committed: it was cut by this very transaction, or there is none of that number. Reads limitledger.signing_key_file. Errors: LL101, LL102; LL401 if the key file can't be used; LL403 if the witness file can't be written.$$;
+
+COMMENT ON FUNCTION sweep_shards IS
+$$Ends what time ends on a gateway, in one bounded batch: holds, executions past their deadline, shards that have run out (D14, D10, G6).
+
+batch_limit: 1 to 100000 reservations, and as many shards. Waits for nobody; what is locked is left to the next run. After a start of the server it begins the boot first. Errors: LL101, LL106; 42501 for a login that is bound to subjects; 25006 in a read-only transaction.$$;
+
+COMMENT ON VIEW local_shards IS
+'Every shard that this gateway has accepted, its figures and how it ended (G1).';
+
+COMMENT ON VIEW shard_reservations IS
+'Every reservation against a shard of this gateway, and the report that tells of its end (D1, G6).';
+
+COMMENT ON VIEW local_reports IS
+'Every report that this gateway has cut, with the figures and the number of receipts in it (G6).';
+
 -- ---- The protocol as tables ------------------------------------------------------
 
 COMMENT ON FUNCTION transitions IS

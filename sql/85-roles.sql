@@ -20,26 +20,33 @@ WITH said (bundles, names) AS (VALUES
   -- admits requests, gives back what was not started, tells the caller in HTTP
   ('{gateway}', '{reserve_capacity, reserve_capacity_batch, release_reservation, release_reservation_batch,
     resolve_reservation,
+    shard_reserve, shard_reserve_batch, shard_release,
     http_headers, rate_limit, rate_limit_policy, retry_after, problem_details, structured_string}'),
   -- runs what was admitted, and says what it used
   ('{executor}', '{start_reservation, start_reservation_batch, report_progress, report_usage_unknown,
-    record_usage, record_usage_batch, claim_unknown_usage}'),
+    record_usage, record_usage_batch, claim_unknown_usage, shard_start, shard_report_unknown}'),
   -- sets the rules, stops and opens pairs, sweeps
   ('{operator}', '{publish_policy, activate_policy, shadow_policy, canary_policy, drain_policy, retire_policy, rollback_policy, policy_diff,
-    bind_subject, unbind_subject, free_role,
+    bind_subject, unbind_subject, free_role, trust_key, distrust_key, signing_key_id, acknowledge_recovery,
     freeze, unfreeze, freeze_route, unfreeze_route, grant_capacity, import_usage, import_usage_batch, repay_debt,
+    register_gateway, announce_boot, issue_emergency_shard, sign_emergency_shard, reconcile_emergency_shard, write_off_shard,
+    grant_legacy_share, report_legacy_share,
     maintain, expire_reservations, claim_expiring, finish_expiring, expire_executions, repay_debtors,
-    purge_reservations, purge_usage, purge_budgets}'),
+    purge_reservations, purge_usage, purge_budgets,
+    open_gateway, renew_boot, accept_emergency_shard, seal_shard, cut_shard_report, report_shard, sweep_shards}'),
   -- reads everything and proves it
   ('{auditor}', '{verify_conservation, verify_subjects, bundle_privileges, worker_status, workers,
-    policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions, subject_bindings,
+    policies, rollout_status, budgets, reservations, unreserved_usage, capacity_grants, operator_actions, subject_bindings, trusted_keys,
     open_reservations, unknown_usage, expired_unstarted, frozen_pairs, frozen_routes, pairs_in_debt,
+    gateways, emergency_shards, shard_reports, shard_receipts,
+    local_shards, shard_reservations, local_reports,
     ledger_totals, rollout_totals, unknown_usage_convergence, decision_counters, count_decisions}'),
 
   ('{gateway,executor}', '{extend_reservation, request_digest, canonical_json}'),
   -- the operator as the last resort for a usage that is unknown (D10)
-  ('{executor,operator}', '{settle_usage, settle_usage_batch}'),
+  ('{executor,operator}', '{settle_usage, settle_usage_batch, shard_settle, shard_settle_batch}'),
   ('{gateway,operator,auditor}', '{get_budget}'),
+  ('{operator,auditor}', '{recovery_status}'),
   ('{gateway,executor,operator,auditor}', '{get_reservation,get_reservation_document}'),
   -- what shows no row of the ledger
   ('{gateway,executor,operator,auditor}', '{ledger_clock, transitions, outcomes, sqlstates, bundles}')),

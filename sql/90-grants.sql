@@ -7,4 +7,4 @@ REVOKE ALL ON ALL ROUTINES IN SCHEMA @extschema@ FROM PUBLIC;
 -- and instants, and nothing that names a subject, a route or an id.
 GRANT USAGE ON SCHEMA @extschema@ TO pg_monitor;
 GRANT SELECT ON ledger_totals, rollout_totals, decision_counters TO pg_monitor;
-GRANT EXECUTE ON FUNCTION ledger_clock, count_decisions TO pg_monitor;
+GRANT EXECUTE ON FUNCTION ledger_clock, count_decisions, recovery_status TO pg_monitor;

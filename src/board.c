@@ -38,6 +38,7 @@ static const struct
 	[LL_JOB_CLAIM] = {"claim_expiring", LL_WORKER_EXPIRY},
 	[LL_JOB_FINISH] = {"finish_expiring", LL_WORKER_EXPIRY},
 	[LL_JOB_EXECUTIONS] = {"expire_executions", LL_WORKER_EXPIRY},
+	[LL_JOB_SHARDS] = {"sweep_shards", LL_WORKER_EXPIRY},
 	[LL_JOB_REPAY] = {"repay_debtors", LL_WORKER_REPAYMENT},
 	[LL_JOB_PURGE_RESERVATIONS] = {"purge_reservations", LL_WORKER_REPAYMENT},
 	[LL_JOB_PURGE_USAGE] = {"purge_usage", LL_WORKER_REPAYMENT},

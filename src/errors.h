@@ -3,8 +3,9 @@
  *	  SQLSTATE class LL: what is misuse or a broken invariant (D3).
  *
  * Numbered by chapter, never reused: 1 arguments, 2 policies, 3 the order of
- * calls, 9 the inside.  sqlstates() prints this list.  A refusal is never an
- * error; deadlocks, lock time-outs and serialization failures stay themselves.
+ * calls, 4 keys, shards and recovery, 9 the inside.  sqlstates() prints this
+ * list.  A refusal is never an error; deadlocks, lock time-outs and
+ * serialization failures stay themselves.
  */
 #ifndef LL_ERRORS_H
 #define LL_ERRORS_H
@@ -30,6 +31,10 @@
 	X(POLICY_ABSENT, '2', '0', '6', "there is no such generation") \
 	X(NOT_STARTED, '3', '0', '1', "settle_usage on a reservation that was not started") \
 	X(PREPARE, '3', '0', '2', "PREPARE TRANSACTION after a call that wrote") \
+	X(KEY_FILE, '4', '0', '1', "the file of the signing key can't be used") \
+	X(PUBLIC_KEY, '4', '0', '2', "a public key has another form, its id is taken, or its life has ended") \
+	X(WITNESS, '4', '0', '3', "the witness file is not set, or can't be used") \
+	X(GATEWAY, '4', '0', '4', "this database is no gateway, or another one already") \
 	X(INVARIANT, '9', '0', '1', "a rule of the ledger does not hold; nothing was written") \
 	X(MOVEMENT, '9', '0', '2', "a guard refused a change that no call makes")
 

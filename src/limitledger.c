@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "api/signing.h"
 #include "board.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -12,6 +13,7 @@
 #include "store/counters.h"
 #include "store/durability.h"
 #include "store/policy.h"
+#include "store/recovery.h"
 #include "store/table.h"
 #include "utils/guc.h"
 #include "worker/settings.h"
@@ -39,6 +41,8 @@ _PG_init(void)
 	ll_store_init();
 	ll_policy_init();
 	ll_binding_init();
+	ll_signing_init();
+	ll_recovery_init();
 	ll_settings_init();
 	if (process_shared_preload_libraries_in_progress && !IsBinaryUpgrade)
 		preload();

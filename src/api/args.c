@@ -14,6 +14,7 @@
 #include "catalog/pg_type.h"
 #include "errors.h"
 #include "ledger/ledger.h"
+#include "mb/pg_wchar.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -77,6 +78,29 @@ ll_arg_text(LLArg arg)
 }
 
 /*
+ * ll_arg_reported takes an id that a report will carry: in a database of another
+ * encoding it has to fit, and to be text, in UTF-8 as well, or its shard could
+ * never be reported (G6).
+ */
+Datum
+ll_arg_reported(LLArg arg)
+{
+	Datum		text = ll_arg_text(arg);
+	int			length = VARSIZE_ANY_EXHDR(DatumGetPointer(text));
+	char	   *utf8 = pg_server_to_any(VARDATA_ANY(DatumGetPointer(text)), length, PG_UTF8);
+
+	if (utf8 != VARDATA_ANY(DatumGetPointer(text)))
+		length = strlen(utf8);
+	if (length > LL_TEXT_BYTES)
+		ereport(ERROR,
+				(errcode(LL_ERRCODE_TEXT_ARGUMENT),
+				 errmsg("%s must have 1 to %d bytes in UTF-8", where(arg), LL_TEXT_BYTES),
+				 errdetail("It has %d.", length),
+				 errhint("Reports are UTF-8, and names and ids are never cut; hash a longer one.")));
+	return text;
+}
+
+/*
  * ll_arg_subject takes a subject; "*" stands for all of them in policies only.
  * Every call about a subject gets it here, so this is where the login's bindings
  * are asked: a subject that it may not name becomes one that there is nothing of
@@ -96,6 +120,14 @@ ll_arg_subject(LLArg arg)
 	if (arg.element <= 1)
 		ll_binding_begin(arg.function);
 	return ll_binding_reaches(text) ? text : ll_binding_nobody();
+}
+
+/* ll_arg_value takes a value as it came: its reader judges it, and may not fetch all of it. */
+Datum
+ll_arg_value(LLArg arg)
+{
+	not_null(arg);
+	return arg.value;
 }
 
 /* ll_arg_optional_text takes a text or nothing (0). */
@@ -269,6 +301,24 @@ ll_arg_lease(LLArg arg)
 				 errdetail("A lease is how long a crashed reconciler's items wait for another one."),
 				 errhint("Leave it out for 5 minutes; take longer ones for slow providers.")));
 	return length;
+}
+
+/* ll_arg_source takes who vouches for the figures (D6, D10). */
+Datum
+ll_arg_source(LLArg arg)
+{
+	static const char *const sources[] = {"executor", "reconciler", "operator"};
+	Datum		source = arg.null ? CStringGetTextDatum(sources[0])
+		: PointerGetDatum(PG_DETOAST_DATUM_PACKED(arg.value));
+
+	for (int i = 0; i < (int) lengthof(sources); i++)
+		if (ll_text_is(source, sources[i]))
+			return source;
+	ereport(ERROR,
+			(errcode(LL_ERRCODE_OTHER_ARGUMENT),
+			 errmsg("%s must be executor, reconciler or operator", arg.name),
+			 errdetail("It says who vouches for the actual units."),
+			 errhint("Leave it out for the executor itself.")));
 }
 
 /* ---- batches ------------------------------------------------------------ */

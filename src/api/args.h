@@ -41,7 +41,9 @@ extern int	ll_array_count(const LLArray *first, ...);
 extern LLArg ll_array_arg(const LLArray *array, int index);
 
 extern Datum ll_arg_text(LLArg arg);
+extern Datum ll_arg_reported(LLArg arg);
 extern Datum ll_arg_subject(LLArg arg);
+extern Datum ll_arg_value(LLArg arg);
 extern Datum ll_arg_optional_text(LLArg arg);
 extern Datum ll_arg_reason(LLArg arg);
 extern int64 ll_arg_units(LLArg arg, int64 least);
@@ -51,5 +53,6 @@ extern TimestampTz ll_arg_optional_time(LLArg arg);
 extern bool ll_arg_flag(LLArg arg);
 extern int32 ll_arg_batch_limit(LLArg arg);
 extern int64 ll_arg_lease(LLArg arg);
+extern Datum ll_arg_source(LLArg arg);
 
 #endif							/* LL_API_ARGS_H */

@@ -1,6 +1,6 @@
 /*
  * canonical.h
- *	  The canonical form of a JSON value (A5).
+ *	  The canonical form of a JSON value, and digests (A5).
  */
 #ifndef LL_API_CANONICAL_H
 #define LL_API_CANONICAL_H
@@ -10,5 +10,7 @@
 
 /* ll_canonical_write appends the canonical form of `json`, in UTF-8. */
 extern void ll_canonical_write(StringInfo out, Jsonb *json);
+
+extern Datum ll_digest_bytes(const char *data, size_t length);
 
 #endif							/* LL_API_CANONICAL_H */

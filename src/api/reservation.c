@@ -223,24 +223,6 @@ run_settle(void *arg)
 	ll_settle_or_release(call->elements, call->count, call->receipts);
 }
 
-/* who vouches for the figures (D6, D10) */
-static Datum
-check_source(LLArg arg)
-{
-	static const char *const sources[] = {"executor", "reconciler", "operator"};
-	Datum		source = arg.null ? CStringGetTextDatum(sources[0])
-		: PointerGetDatum(PG_DETOAST_DATUM_PACKED(arg.value));
-
-	for (int i = 0; i < (int) lengthof(sources); i++)
-		if (ll_text_is(source, sources[i]))
-			return source;
-	ereport(ERROR,
-			(errcode(LL_ERRCODE_OTHER_ARGUMENT),
-			 errmsg("%s must be executor, reconciler or operator", arg.name),
-			 errdetail("It says who vouches for the actual units."),
-			 errhint("Leave it out for the executor itself.")));
-}
-
 static void
 check_settle(LLSettleElement *e, LLArg subject, LLArg id, LLArg operation,
 			 LLArg actual, LLArg digest, LLArg source)
@@ -250,7 +232,7 @@ check_settle(LLSettleElement *e, LLArg subject, LLArg id, LLArg operation,
 	e->operation = ll_arg_text(operation);
 	e->actual = ll_arg_units(actual, 0);
 	e->receipt_digest = ll_arg_optional_digest(digest);
-	e->source = check_source(source);
+	e->source = ll_arg_source(source);
 	e->attested = ll_text_is(e->source, "operator");
 }
 

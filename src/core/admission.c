@@ -42,6 +42,8 @@ ll_admission_judge(const LLPair *pair, const LLPolicy *policy,
 		return refuse(LL_DIM_DRAINING, LL_WAIT_OPERATOR);
 	if (pair->frozen || request->route_frozen)	/* D8 */
 		return refuse(LL_DIM_FROZEN, LL_WAIT_OPERATOR);
+	if (request->quarantined)	/* G7 */
+		return refuse(LL_DIM_RECOVERY, LL_WAIT_OPERATOR);
 	if (policy->largest_outstanding < LL_UNITS_MAX &&
 		outstanding > policy->largest_outstanding - request->units)
 		return refuse(LL_DIM_LARGEST_OUTSTANDING, LL_WAIT_RELEASE);
@@ -99,7 +101,8 @@ ll_extend(LLPair *pair, LLReservation *reservation, const LLPolicy *own,
 	LLRequest	request = {
 		.units = extension->units,.deadline = LL_TIME_MAX,
 		.region_matches = true,.estimator_accepted = true,
-		.draining = extension->draining,.route_frozen = extension->route_frozen
+		.draining = extension->draining,.route_frozen = extension->route_frozen,
+		.quarantined = extension->quarantined
 	};
 	LLVerdict	verdict;
 

@@ -67,6 +67,12 @@ extern bool ll_epoch_open_generation(LLPair *pair, const LLPolicy *old,
 									 const LLPolicy *new, bool same_periods,
 									 LLTime epoch, LLBudget *closed);
 
+/*
+ * ll_remint mints units of another budget's line into the head: deficit, debt,
+ * available within the cap; those of a window that ended lapse (C5, G6).
+ */
+extern bool ll_remint(LLPair *pair, LLUnits units, int64_t line, const LLPolicy *policy);
+
 /* ll_exceed books units on the head: available first, the rest is debt (D7). */
 extern bool ll_exceed(LLPair *pair, LLUnits units, const LLPolicy *policy, LLUnits *debt);
 
@@ -80,6 +86,7 @@ typedef struct LLRequest
 	bool		estimator_accepted;
 	bool		draining;		/* the generation admits no more (B6) */
 	bool		route_frozen;	/* an operator has stopped the route (D8) */
+	bool		quarantined;	/* the ledger may be a copy, and is to admit nothing (G7) */
 	bool		start;			/* start at once (D5) */
 } LLRequest;
 
@@ -158,6 +165,7 @@ typedef struct LLExtension
 	bool		head;			/* the reservation's own budget is the head */
 	bool		draining;
 	bool		route_frozen;
+	bool		quarantined;
 } LLExtension;
 
 /*
@@ -188,6 +196,78 @@ extern LLVerdict ll_grant(LLPair *pair, const LLPolicy *policy, LLUnits units,
 /* ll_freeze stops admission; ll_unfreeze opens again, once the debt is zero (D8). */
 extern LLVerdict ll_freeze(LLPair *pair);
 extern LLVerdict ll_unfreeze(LLPair *pair);
+
+/* ---- emergency.c: shards, on the side of the ledger (G) ------------------ */
+
+typedef struct LLIssue
+{
+	LLUnits		units;			/* at least 1 */
+	LLUnits		outstanding;	/* in shards of the pair that are not settled */
+	LLUnits		largest_share;	/* of those and these, what the policy allows; 0: no shards */
+	bool		draining;
+	bool		route_frozen;
+} LLIssue;
+
+/* ll_issue_shard moves units from available into a shard (G2). */
+extern LLVerdict ll_issue_shard(LLPair *pair, const LLPolicy *policy, const LLIssue *issue);
+
+/* What one report did at the centre. */
+typedef struct LLReconciled
+{
+	LLUnits		excess;			/* booked on the head by it (D7) */
+	LLUnits		confirmed;
+	LLUnits		reminted;
+} LLReconciled;
+
+/*
+ * ll_reconcile_shard takes in the next report of a shard: `receipted` is what its
+ * receipts say was used, `breach` that one of them used more than its hard limit.
+ */
+extern LLVerdict ll_reconcile_shard(LLPair *pair, const LLPolicy *policy,
+									LLIssuedShard *issued, const LLShard *reported,
+									LLUnits receipted, bool breach, LLReconciled *done);
+
+/* ll_shard_settled: nothing of it is left to come back, or to be waited for (B6). */
+extern bool ll_shard_settled(const LLIssuedShard *issued);
+
+/* ---- local.c: shards, on the side of the gateway (G) --------------------- */
+
+/* ll_shard_conserved checks G1 and that no side of it is negative. */
+extern bool ll_shard_conserved(const LLShard *shard);
+
+typedef struct LLLocalRequest
+{
+	LLUnits		units;			/* at least 1 */
+	LLTime		deadline;		/* the caller's; LL_TIME_MAX: none (D9) */
+	LLUnits		largest_reservation;
+	LLTime		shard_expires_at;
+	LLTime		hold_ttl;
+	bool		quarantined;	/* and to admit nothing then (G7) */
+} LLLocalRequest;
+
+/* ll_local_reserve takes units from the shard; no hold outlives it (G4). */
+extern LLVerdict ll_local_reserve(LLShard *shard, const LLLocalRequest *request, LLTime now,
+								  LLReservation *reservation);
+
+/*
+ * ll_local_settle spends the actual units, once.  What exceeds the reservation
+ * takes what the shard has available first; the rest is excess (D7, G1).
+ */
+extern LLVerdict ll_local_settle(LLShard *shard, LLReservation *reservation,
+								 const LLSettlement *settlement);
+
+/* ll_local_release and ll_local_expire give a hold back, in one step (D9, D14). */
+extern LLVerdict ll_local_release(LLShard *shard, LLReservation *reservation);
+extern LLVerdict ll_local_expire(LLShard *shard, LLReservation *reservation, LLTime now);
+
+/* ll_local_seal retires what is available; what comes back later is retired, too (G6). */
+extern void ll_local_seal(LLShard *shard);
+
+/* ll_local_boot: what an earlier boot held may have run, so its usage is unknown (G5). */
+extern bool ll_local_boot(LLReservation *reservation);
+
+/* ll_local_transition_allows judges a stored row of the gateway, as C3 does. */
+extern bool ll_local_transition_allows(LLState from, LLState to);
 
 /* ---- rollout.c ----------------------------------------------------------- */
 

@@ -36,11 +36,12 @@ overflowed(LLVerdict verdict)
 }
 
 /*
- * remint brings units of a closed budget back to the head: deficit, then debt,
- * then available within the cap.  Units of a window that ended lapse (C5).
+ * ll_remint brings units of a closed budget, or of a shard, back to the head:
+ * deficit, then debt, then available within the cap.  Units of a window that
+ * ended lapse (C5, G6).
  */
-static bool
-remint(LLPair *p, LLUnits units, int64_t line, const LLPolicy *policy)
+bool
+ll_remint(LLPair *p, LLUnits units, int64_t line, const LLPolicy *policy)
 {
 	LLUnits		part;
 	LLUnits		rest;
@@ -77,7 +78,7 @@ give_back(LLPair *p, LLBudget *closed, LLUnits units, const LLPolicy *policy)
 		closed->reserved -= units;
 		p->older_reserved -= units;
 		return ll_add(&closed->available, units) &&
-			remint(p, units, closed->line, policy);
+			ll_remint(p, units, closed->line, policy);
 	}
 	head->reserved -= units;
 	part = ll_min(units, ll_budget_debt(head));

@@ -113,4 +113,31 @@ typedef struct LLReservation
 	LLTime		claimed_until;	/* of a reconciler's lease on unknown usage (D10) */
 } LLReservation;
 
+/*
+ * What a shard was given has become of it: the equation G1.  The gateway keeps
+ * it, its reports carry it, the ledger keeps the last one that it reconciled.
+ */
+typedef struct LLShard
+{
+	LLUnits		allocated;
+	LLUnits		available;
+	LLUnits		reserved;
+	LLUnits		spent;
+	LLUnits		retired;		/* can never be used again */
+	LLUnits		excess;			/* used above all that, beside the equation */
+	bool		sealed;			/* nothing can be reserved any more (G6) */
+} LLShard;
+
+/* What the ledger keeps of a shard beside that. */
+typedef struct LLIssuedShard
+{
+	LLShard		last;			/* as reconciled last */
+	int64_t		line;			/* of the budget that gave the units (C5) */
+	LLUnits		receipted;		/* what all receipts so far say was used */
+	LLUnits		confirmed;		/* units that are proven unused */
+	LLUnits		reminted;		/* what of these was minted again */
+	bool		written_off;
+	bool		legacy;			/* the old limiter's: what comes back is not reserved again (B8) */
+} LLIssuedShard;
+
 #endif							/* LL_CORE_TYPES_H */

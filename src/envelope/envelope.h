@@ -32,7 +32,7 @@
 #define LL_HEADER_MAX			(50 + LL_KID_MAX)
 #define LL_SIGNATURE_BYTES		64
 #define LL_RECEIPT_MAX			(2 * 6 * LL_TEXT_MAX + 160)
-#define LL_SHARD_PAYLOAD_MAX	(4 * 6 * LL_TEXT_MAX + 512)
+#define LL_SHARD_PAYLOAD_MAX	(4 * 6 * LL_TEXT_MAX + 640)
 #define LL_REPORT_PAYLOAD_MAX	(2 * 6 * LL_TEXT_MAX + 512 + LL_RECEIPTS_MAX * LL_RECEIPT_MAX)
 #define LL_ENVELOPE_MAX(payload) \
 	(LL_BASE64_LENGTH(LL_HEADER_MAX) + 1 + LL_BASE64_LENGTH(payload) + 1 + \
@@ -57,7 +57,7 @@ typedef struct LLTrust
 
 typedef char LLText[LL_TEXT_MAX + 1];	/* NUL-terminated, never empty */
 
-/* One emergencyShard.v1. */
+/* One emergencyShard.v1.  The last four are the policy's: a gateway has none (G4). */
 typedef struct LLShardDocument
 {
 	LLText		shard;
@@ -71,6 +71,10 @@ typedef struct LLShardDocument
 	int64_t		fence;
 	LLTime		issued_at;
 	LLTime		expires_at;
+	LLTime		hold_ttl;		/* microseconds */
+	LLTime		execution_ttl;
+	LLUnits		hard_execution_limit;
+	LLUnits		largest_reservation;
 } LLShardDocument;
 
 /* How one reservation of a shard ended. */

@@ -20,7 +20,7 @@ typedef enum Kind
 	KIND_TEXT_OR_NULL,
 	KIND_UNITS,					/* from 0 */
 	KIND_UNITS_OR_NULL,
-	KIND_POSITIVE,				/* from 1: units, or the number of something */
+	KIND_POSITIVE,				/* from 1: units, microseconds, or the number of something */
 	KIND_INSTANT,
 	KIND_BOOT,
 	KIND_FLAG,
@@ -52,10 +52,14 @@ static const Member shard_members[] = {
 	SHARD("accountingEpoch", INSTANT, accounting_epoch),
 	SHARD("allocatedUnits", POSITIVE, allocated),
 	SHARD("bootEpoch", BOOT, boot_epoch),
+	SHARD("executionTtl", POSITIVE, execution_ttl),
 	SHARD("expiresAt", INSTANT, expires_at),
 	SHARD("fence", POSITIVE, fence),
 	SHARD("gateway", TEXT, gateway),
+	SHARD("hardExecutionLimit", POSITIVE, hard_execution_limit),
+	SHARD("holdTtl", POSITIVE, hold_ttl),
 	SHARD("issuedAt", INSTANT, issued_at),
+	SHARD("largestReservation", POSITIVE, largest_reservation),
 	SHARD("policyGeneration", POSITIVE, policy_generation),
 	SHARD("route", TEXT, route),
 	{"schema", KIND_SCHEMA, 0, LL_SHARD_TYPE},

@@ -46,6 +46,7 @@ extend(LLPairWork *work, LLReservationRow *row, Datum extension_id, const LLExte
 	extension.head = ll_pair_budget(work, row->generation, row->epoch) == NULL;
 	extension.draining = work->reigns.ruling->draining;
 	extension.route_frozen = work->reigns.frozen_reason != 0;
+	extension.quarantined = ll_recovery_stops_admission();
 	do
 	{
 		verdict = ll_extend(&work->head.pair, &row->state,

@@ -13,6 +13,7 @@
 #include "pair.h"
 #include "store/binding.h"
 #include "store/counters.h"
+#include "store/recovery.h"
 
 /* What a call returns about a reservation (J1).  0, -1 and LL_NO_TIME: NULL. */
 typedef struct LLReceipt
@@ -40,6 +41,7 @@ typedef struct LLReceipt
 extern void ll_run(Oid function, void (*script) (void *arg), void *arg);
 extern TimestampTz ll_now(void);
 extern void ll_confirm(const LLReceipt *receipts, int count);
+extern void ll_confirm_others(void);
 extern void ll_count(LLCall call, const LLVerdict *verdict);
 extern void ll_count_receipts(LLCall call, const LLReceipt *receipts, int count);
 extern bool ll_counts(LLCounts *counts);

@@ -75,6 +75,7 @@ request_of(const LLReserveElement *e, const LLPolicyRow *ruling)
 	request.estimator_accepted = ll_policy_accepts(ruling, e->estimator);
 	request.draining = ruling->draining;
 	request.route_frozen = e->work->reigns.frozen_reason != 0;
+	request.quarantined = ll_recovery_stops_admission();
 	request.start = e->start_operation != 0;
 	return request;
 }

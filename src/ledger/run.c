@@ -54,6 +54,13 @@ ll_confirm(const LLReceipt *receipts, int count)
 		}
 }
 
+/* ll_confirm_others waits until what others have committed is as durable as it gets (F4). */
+void
+ll_confirm_others(void)
+{
+	ll_durability_await();
+}
+
 /* ll_count counts one answer, when it is given: it stays so if its transaction rolls back. */
 void
 ll_count(LLCall call, const LLVerdict *verdict)

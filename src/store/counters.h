@@ -28,7 +28,17 @@
 	X(REPAY, "repay_debt") \
 	X(GRANT, "grant_capacity") \
 	X(FREEZE, "freeze") \
-	X(UNFREEZE, "unfreeze")
+	X(UNFREEZE, "unfreeze") \
+	X(ISSUE_SHARD, "issue_emergency_shard") \
+	X(RECONCILE_SHARD, "reconcile_emergency_shard") \
+	X(WRITE_OFF_SHARD, "write_off_shard") \
+	X(GRANT_LEGACY, "grant_legacy_share") \
+	X(REPORT_LEGACY, "report_legacy_share") \
+	X(SHARD_RESERVE, "shard_reserve") \
+	X(SHARD_START, "shard_start") \
+	X(SHARD_SETTLE, "shard_settle") \
+	X(SHARD_RELEASE, "shard_release") \
+	X(SHARD_REPORT_UNKNOWN, "shard_report_unknown")
 
 typedef enum LLCall
 {

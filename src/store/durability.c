@@ -23,6 +23,7 @@
 #include "utils/guc.h"
 
 static bool durability_required = true;
+static bool shard_needs_standby = false;
 static int	noted_level = 0;	/* 0: nothing locked or written */
 static int	session_commit = -1;	/* the session's value while ours is in force */
 
@@ -97,6 +98,11 @@ ll_durability_init(void)
 							 "Off: the session's synchronous_commit decides, and an acknowledged call may be lost in a crash.",
 							 &durability_required, true, PGC_SUSET, 0,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("limitledger.shard_needs_standby",
+							 "Issues emergency shards only while a synchronous standby is connected.",
+							 "On: a fail-over can't forget a shard that was issued.",
+							 &shard_needs_standby, false, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
 	RegisterXactCallback(on_transaction, NULL);
 	RegisterSubXactCallback(on_subtransaction, NULL);
 }
@@ -120,13 +126,38 @@ ll_durability_note(void)
 void
 ll_durability_confirm(void)
 {
+	if (noted_level == 0)
+		ll_durability_await();
+}
+
+/*
+ * ll_durability_await does so even if this transaction has something to commit:
+ * what is signed leaves before that, and whatever becomes of it (G8).
+ */
+void
+ll_durability_await(void)
+{
 	int			session = synchronous_commit;
 
-	if (noted_level > 0 || !durability_required || RecoveryInProgress())
+	if (!durability_required || RecoveryInProgress())
 		return;
 	HOLD_INTERRUPTS();
 	set_commit(Max(session, SYNCHRONOUS_COMMIT_ON));
 	SyncRepWaitForLSN(GetFlushRecPtr(NULL), false);
 	set_commit(session);
 	RESUME_INTERRUPTS();
+}
+
+/*
+ * ll_durability_standby tells whether a synchronous standby is there to confirm
+ * what is about to be committed, or none is asked for (G2).
+ */
+bool
+ll_durability_standby(void)
+{
+	SyncRepStandbyData *standbys;
+
+	return !shard_needs_standby ||
+		(SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0' &&
+		 SyncRepGetCandidateStandbys(&standbys) > 0);
 }

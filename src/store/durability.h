@@ -8,5 +8,7 @@
 extern void ll_durability_init(void);
 extern void ll_durability_note(void);
 extern void ll_durability_confirm(void);
+extern void ll_durability_await(void);
+extern bool ll_durability_standby(void);
 
 #endif							/* LL_STORE_DURABILITY_H */

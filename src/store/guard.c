@@ -14,11 +14,11 @@
 #include "access/htup_details.h"
 #include "board.h"
 #include "columns.h"
-#include "commands/trigger.h"
 #include "core/transition.h"
 #include "durability.h"
 #include "errors.h"
 #include "fmgr.h"
+#include "guard.h"
 #include "table.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -32,18 +32,9 @@ PG_FUNCTION_INFO_V1(limitledger_guard_reservation);
 PG_FUNCTION_INFO_V1(limitledger_guard_bound);
 PG_FUNCTION_INFO_V1(limitledger_policy_changed);
 
-/* The row before and after. */
-typedef struct Movement
-{
-	TupleDesc	desc;
-	Datum	   *was;
-	Datum	   *is;
-	bool	   *was_null;
-	bool	   *is_null;
-} Movement;
-
-static void pg_attribute_noreturn()
-refuse(Relation relation, const char *rule, const char *what)
+/* ll_guard_refuse ends the transaction, and shows no values. */
+void
+ll_guard_refuse(Relation relation, const char *rule, const char *what)
 {
 	ereport(ERROR,
 			(errcode(LL_ERRCODE_MOVEMENT),
@@ -53,11 +44,11 @@ refuse(Relation relation, const char *rule, const char *what)
 }
 
 /*
- * begin checks how the trigger was fired and takes both rows apart.  True: a
+ * ll_guard_begin checks how the trigger was fired and takes both rows apart.  True: a
  * purge deletes the row, and there is no second one (D15).
  */
-static bool
-begin(FunctionCallInfo fcinfo, Movement *m)
+bool
+ll_guard_begin(FunctionCallInfo fcinfo, LLMovement *m)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	bool		purge;
@@ -70,7 +61,7 @@ begin(FunctionCallInfo fcinfo, Movement *m)
 	purge = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) &&
 		ll_row_deleting(RelationGetRelid(trigger->tg_relation), &trigger->tg_trigtuple->t_self);
 	if (!purge && !TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
-		refuse(trigger->tg_relation, "C3", "rows of the ledger are not deleted by hand");
+		ll_guard_refuse(trigger->tg_relation, "C3", "rows of the ledger are not deleted by hand");
 
 	m->desc = RelationGetDescr(trigger->tg_relation);
 	natts = m->desc->natts;
@@ -84,8 +75,26 @@ begin(FunctionCallInfo fcinfo, Movement *m)
 	return purge;
 }
 
-static bool
-same(const Movement *m, int column)
+/*
+ * ll_guard_noted does so for a table that SQL functions write, too, and that is
+ * never purged: its writes are as durable as a call's (F4).  False: the row is new.
+ */
+bool
+ll_guard_noted(FunctionCallInfo fcinfo, LLMovement *m)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	ll_durability_note();
+	if (CALLED_AS_TRIGGER(fcinfo) && TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		return false;
+	if (ll_guard_begin(fcinfo, m))
+		ll_guard_refuse(trigger->tg_relation, "C3", "rows of this table are not purged");
+	return true;
+}
+
+/* ll_guard_same tells whether a column keeps its value. */
+bool
+ll_guard_same(const LLMovement *m, int column)
 {
 	Form_pg_attribute attribute = TupleDescAttr(m->desc, column);
 
@@ -94,38 +103,33 @@ same(const Movement *m, int column)
 	return datum_image_eq(m->was[column], m->is[column], attribute->attbyval, attribute->attlen);
 }
 
-static bool
-all_same(const Movement *m, const int *columns, int count)
+bool
+ll_guard_all_same(const LLMovement *m, const int *columns, int count)
 {
 	for (int i = 0; i < count; i++)
-		if (!same(m, columns[i]))
+		if (!ll_guard_same(m, columns[i]))
 			return false;
 	return true;
 }
 
-static bool
-falls(const Movement *m, int column)
+bool
+ll_guard_falls(const LLMovement *m, int column)
 {
 	return DatumGetInt64(m->is[column]) < DatumGetInt64(m->was[column]);
 }
 
-static bool
-any_falls(const Movement *m, const int *columns, int count)
+bool
+ll_guard_any_falls(const LLMovement *m, const int *columns, int count)
 {
 	for (int i = 0; i < count; i++)
-		if (falls(m, columns[i]))
+		if (ll_guard_falls(m, columns[i]))
 			return true;
 	return false;
 }
 
-#define SAME(m, ...) \
-	all_same((m), (const int[]) {__VA_ARGS__}, lengthof(((const int[]) {__VA_ARGS__})))
-#define ANY_FALLS(m, ...) \
-	any_falls((m), (const int[]) {__VA_ARGS__}, lengthof(((const int[]) {__VA_ARGS__})))
-
 /* the counters of one budget that never fall */
 static bool
-counter_falls(const Movement *m)
+counter_falls(const LLMovement *m)
 {
 	return ANY_FALLS(m, LL_BUDGET_SPENT, LL_BUDGET_OVERDRAFT_ISSUED, LL_BUDGET_OVERDRAFT_REPAID,
 					 LL_BUDGET_RETIRED_FOR_EMERGENCY, LL_BUDGET_BURNED, LL_BUDGET_PURGED_SPENT);
@@ -139,37 +143,37 @@ Datum
 limitledger_guard_head(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	Movement	m;
+	LLMovement	m;
 
-	if (begin(fcinfo, &m))
-		refuse(trigger->tg_relation, "D15", "the head of a pair is not purged");
+	if (ll_guard_begin(fcinfo, &m))
+		ll_guard_refuse(trigger->tg_relation, "D15", "the head of a pair is not purged");
 	if (!SAME(&m, LL_BUDGET_SUBJECT, LL_BUDGET_ROUTE))
-		refuse(trigger->tg_relation, "C3", "the identity of a budget does not change");
+		ll_guard_refuse(trigger->tg_relation, "C3", "the identity of a budget does not change");
 	if (ANY_FALLS(&m, LL_HEAD_SEEN_AT, LL_HEAD_ACCRUED_AT))
-		refuse(trigger->tg_relation, "A3", "the time of a pair does not go back");
+		ll_guard_refuse(trigger->tg_relation, "A3", "the time of a pair does not go back");
 	if (SAME(&m, LL_BUDGET_GENERATION, LL_BUDGET_EPOCH))
 	{
 		if (!SAME(&m, LL_BUDGET_OPENED_AT, LL_BUDGET_LINE, LL_BUDGET_WHOLE, LL_BUDGET_CARRIED,
 				  LL_BUDGET_OPENING, LL_BUDGET_FOLLOWS_GENERATION, LL_BUDGET_FOLLOWS_EPOCH))
-			refuse(trigger->tg_relation, "C3", "the opening of a budget does not change");
+			ll_guard_refuse(trigger->tg_relation, "C3", "the opening of a budget does not change");
 		if (counter_falls(&m))
-			refuse(trigger->tg_relation, "C3", "what was spent, issued, repaid or retired does not fall");
+			ll_guard_refuse(trigger->tg_relation, "C3", "what was spent, issued, repaid or retired does not fall");
 	}
 	else if (ANY_FALLS(&m, LL_BUDGET_GENERATION, LL_BUDGET_OPENED_AT, LL_BUDGET_LINE) ||
 			 m.is_null[LL_BUDGET_FOLLOWS_GENERATION])
-		refuse(trigger->tg_relation, "B5", "a budget follows the one before it");
+		ll_guard_refuse(trigger->tg_relation, "B5", "a budget follows the one before it");
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 
 static int64
-units_before(const Movement *m, int column)
+units_before(const LLMovement *m, int column)
 {
 	return DatumGetInt64(m->was[column]);
 }
 
 /* wound_up: nothing of the budget is held, owed, or told by another row any more. */
 static bool
-wound_up(const Movement *m)
+wound_up(const LLMovement *m)
 {
 	return units_before(m, LL_BUDGET_RESERVED) == 0 && units_before(m, LL_BUDGET_RETIRED_FOR_EMERGENCY) == 0 &&
 		units_before(m, LL_BUDGET_OVERDRAFT_ISSUED) == units_before(m, LL_BUDGET_OVERDRAFT_REPAID) &&
@@ -181,25 +185,25 @@ Datum
 limitledger_guard_closed(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	Movement	m;
+	LLMovement	m;
 
-	if (begin(fcinfo, &m))
+	if (ll_guard_begin(fcinfo, &m))
 	{
 		if (!wound_up(&m))
-			refuse(trigger->tg_relation, "D15", "a budget that holds or owes is not purged");
+			ll_guard_refuse(trigger->tg_relation, "D15", "a budget that holds or owes is not purged");
 		return PointerGetDatum(trigger->tg_trigtuple);
 	}
 	if (!SAME(&m, LL_BUDGET_SUBJECT, LL_BUDGET_ROUTE, LL_BUDGET_GENERATION, LL_BUDGET_EPOCH,
 			  LL_BUDGET_OPENED_AT, LL_BUDGET_LINE, LL_BUDGET_WHOLE, LL_BUDGET_CARRIED,
 			  LL_BUDGET_OPENING, LL_BUDGET_DEFICIT, LL_BUDGET_FOLLOWS_GENERATION,
 			  LL_BUDGET_FOLLOWS_EPOCH, LL_CLOSED_CLOSED_AT, LL_CLOSED_CLOSING_AVAILABLE))
-		refuse(trigger->tg_relation, "B5", "a closed budget does not open again");
+		ll_guard_refuse(trigger->tg_relation, "B5", "a closed budget does not open again");
 	if (counter_falls(&m) ||
 		ANY_FALLS(&m, LL_BUDGET_AVAILABLE, LL_BUDGET_MINTED, LL_CLOSED_CHANGED_AT) ||
 		DatumGetInt64(m.is[LL_BUDGET_RESERVED]) > units_before(&m, LL_BUDGET_RESERVED))
-		refuse(trigger->tg_relation, "C3", "a closed budget only winds up");
+		ll_guard_refuse(trigger->tg_relation, "C3", "a closed budget only winds up");
 	if (DatumGetBool(m.was[LL_CLOSED_FOLLOWS_PURGED]) && !SAME(&m, LL_CLOSED_FOLLOWS_PURGED))
-		refuse(trigger->tg_relation, "D15", "what was purged does not come back");
+		ll_guard_refuse(trigger->tg_relation, "D15", "what was purged does not come back");
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 
@@ -210,13 +214,13 @@ state_of(Relation relation, Datum value)
 
 	if (!ll_state_parse(VARDATA_ANY(DatumGetPointer(value)),
 						VARSIZE_ANY_EXHDR(DatumGetPointer(value)), &state))
-		refuse(relation, "D1", "there is no such state");
+		ll_guard_refuse(relation, "D1", "there is no such state");
 	return state;
 }
 
 /* a claim is new, or ends later than the one before it */
 static bool
-lease_grows(const Movement *m)
+lease_grows(const LLMovement *m)
 {
 	return !m->is_null[LL_RESERVATION_CLAIMED_UNTIL] &&
 		(m->was_null[LL_RESERVATION_CLAIMED_UNTIL] ||
@@ -232,36 +236,36 @@ Datum
 limitledger_guard_reservation(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	Movement	m;
+	LLMovement	m;
 	LLState		was;
 	LLState		is;
-	bool		purge = begin(fcinfo, &m);
+	bool		purge = ll_guard_begin(fcinfo, &m);
 
 	was = state_of(trigger->tg_relation, m.was[LL_RESERVATION_STATE]);
 	if (purge)
 	{
 		if (!ll_state_terminal(was))
-			refuse(trigger->tg_relation, "D15", "a reservation that has not ended is not purged");
+			ll_guard_refuse(trigger->tg_relation, "D15", "a reservation that has not ended is not purged");
 		return PointerGetDatum(trigger->tg_trigtuple);
 	}
 	is = state_of(trigger->tg_relation, m.is[LL_RESERVATION_STATE]);
 	if (!SAME(&m, LL_RESERVATION_SUBJECT, LL_RESERVATION_ID, LL_RESERVATION_ROUTE,
 			  LL_RESERVATION_GENERATION, LL_RESERVATION_EPOCH, LL_RESERVATION_ASKED_UNITS,
 			  LL_RESERVATION_DIGEST, LL_RESERVATION_RESERVED_AT))
-		refuse(trigger->tg_relation, "C3", "the identity of a reservation does not change");
+		ll_guard_refuse(trigger->tg_relation, "C3", "the identity of a reservation does not change");
 	if (ll_state_terminal(was))
-		refuse(trigger->tg_relation, "C3", "a reservation that has ended does not change");
+		ll_guard_refuse(trigger->tg_relation, "C3", "a reservation that has ended does not change");
 	if (was != is && !ll_transition_allows(was, is))
-		refuse(trigger->tg_relation, "D1", "no event moves a reservation so");
+		ll_guard_refuse(trigger->tg_relation, "D1", "no event moves a reservation so");
 	if (ANY_FALLS(&m, LL_RESERVATION_PROGRESS_UNITS, LL_RESERVATION_RESERVED_UNITS))
-		refuse(trigger->tg_relation, "C3", "what was reserved or used so far does not fall");
-	if (was == is && falls(&m, LL_RESERVATION_EXPIRES_AT))
-		refuse(trigger->tg_relation, "A3", "a deadline does not move earlier");
+		ll_guard_refuse(trigger->tg_relation, "C3", "what was reserved or used so far does not fall");
+	if (was == is && ll_guard_falls(&m, LL_RESERVATION_EXPIRES_AT))
+		ll_guard_refuse(trigger->tg_relation, "A3", "a deadline does not move earlier");
 	if (!m.was_null[LL_RESERVATION_OPERATION] && !SAME(&m, LL_RESERVATION_OPERATION))
-		refuse(trigger->tg_relation, "D5", "a bound operation does not change");
+		ll_guard_refuse(trigger->tg_relation, "D5", "a bound operation does not change");
 	if (!SAME(&m, LL_RESERVATION_CLAIMED_BY, LL_RESERVATION_CLAIMED_UNTIL) &&
 		(was != LL_USAGE_UNKNOWN || is != LL_USAGE_UNKNOWN || !lease_grows(&m)))
-		refuse(trigger->tg_relation, "D10", "only unknown usage is claimed, and no lease is cut short or handed on");
+		ll_guard_refuse(trigger->tg_relation, "D10", "only unknown usage is claimed, and no lease is cut short or handed on");
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 
@@ -273,11 +277,11 @@ Datum
 limitledger_guard_bound(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	Movement	m;
+	LLMovement	m;
 
-	if (begin(fcinfo, &m))
+	if (ll_guard_begin(fcinfo, &m))
 		return PointerGetDatum(trigger->tg_trigtuple);
-	refuse(trigger->tg_relation, "C3", "a record of the ledger does not change");
+	ll_guard_refuse(trigger->tg_relation, "C3", "a record of the ledger does not change");
 }
 
 /*

@@ -399,6 +399,13 @@ remember(TupleTableSlot *slot)
 	row->policy.execution_ttl = duration(slot, LL_POLICY_EXECUTION_TTL);
 	row->priority = DatumGetInt32(slot->tts_values[LL_POLICY_PRIORITY]);
 	row->retention = duration(slot, LL_POLICY_RETENTION);
+	row->emergency_share = 0;
+	row->shard_ttl = 0;
+	if (!slot->tts_isnull[LL_POLICY_EMERGENCY_SHARE])
+	{
+		row->emergency_share = DatumGetInt32(slot->tts_values[LL_POLICY_EMERGENCY_SHARE]);
+		row->shard_ttl = duration(slot, LL_POLICY_SHARD_TTL);
+	}
 	row->wildcard = ll_text_is(slot->tts_values[LL_POLICY_SUBJECT], "*");
 	row->region = ll_copy_varlena(slot->tts_values[LL_POLICY_REGION]);
 	read_periods(row, slot);

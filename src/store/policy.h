@@ -30,6 +30,8 @@ typedef struct LLPolicyRow
 	TimestampTz *canary_since;
 	int32		priority;
 	LLTime		retention;		/* of what has ended (D15) */
+	int32		emergency_share;	/* percent of the cap, 0: no shards (G2) */
+	LLTime		shard_ttl;
 	Datum		region;			/* text; '*': any */
 	int			digests;		/* accepted estimators; 0: any */
 	Datum	   *digest;			/* bytea */

@@ -16,6 +16,7 @@
 #include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/snapmgr.h"
+#include "values.h"
 
 /* ll_text_compare orders texts byte for byte (A1). */
 int
@@ -53,9 +54,9 @@ ll_copy_varlena(Datum value)
 	return value == 0 ? 0 : datumCopy(value, false, -1);
 }
 
-/* the row that a scan over a unique key finds, if any */
-static bool
-find(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys, TupleTableSlot *slot)
+/* ll_find reads the row that a unique key names, if there is one. */
+bool
+ll_find(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys, TupleTableSlot *slot)
 {
 	LLScan	   *scan = ll_scan_begin(index, snapshot, keys, nkeys);
 	bool		found = ll_scan_last(scan, slot);
@@ -64,67 +65,33 @@ find(LLIndexId index, Snapshot snapshot, ScanKey keys, int nkeys, TupleTableSlot
 	return found;
 }
 
-static int64
-int8_of(TupleTableSlot *slot, int column)
-{
-	return DatumGetInt64(slot->tts_values[column]);
-}
-
-/* a nullable instant */
-static TimestampTz
-time_of(TupleTableSlot *slot, int column)
-{
-	return slot->tts_isnull[column] ? LL_NO_TIME : DatumGetTimestampTz(slot->tts_values[column]);
-}
-
-/* a nullable text or bytea */
-static Datum
-varlena_of(TupleTableSlot *slot, int column)
-{
-	return slot->tts_isnull[column] ? (Datum) 0 : slot->tts_values[column];
-}
-
-static void
-put_time(Datum *values, bool *nulls, int column, TimestampTz at)
-{
-	nulls[column] = at == LL_NO_TIME;
-	values[column] = TimestampTzGetDatum(at);
-}
-
-static void
-put_varlena(Datum *values, bool *nulls, int column, Datum value)
-{
-	nulls[column] = value == 0;
-	values[column] = value;
-}
-
 /* ---- budgets ------------------------------------------------------------ */
 
 static void
 read_budget(TupleTableSlot *slot, LLBudget *b, LLLineage *lineage)
 {
 	slot_getallattrs(slot);
-	b->generation = int8_of(slot, LL_BUDGET_GENERATION);
-	b->epoch = int8_of(slot, LL_BUDGET_EPOCH);
-	b->line = int8_of(slot, LL_BUDGET_LINE);
+	b->generation = ll_int8_of(slot, LL_BUDGET_GENERATION);
+	b->epoch = ll_int8_of(slot, LL_BUDGET_EPOCH);
+	b->line = ll_int8_of(slot, LL_BUDGET_LINE);
 	b->whole = DatumGetBool(slot->tts_values[LL_BUDGET_WHOLE]);
-	b->carried = int8_of(slot, LL_BUDGET_CARRIED);
-	b->deficit = int8_of(slot, LL_BUDGET_DEFICIT);
-	b->opening = int8_of(slot, LL_BUDGET_OPENING);
-	b->minted = int8_of(slot, LL_BUDGET_MINTED);
-	b->overdraft_issued = int8_of(slot, LL_BUDGET_OVERDRAFT_ISSUED);
-	b->available = int8_of(slot, LL_BUDGET_AVAILABLE);
-	b->reserved = int8_of(slot, LL_BUDGET_RESERVED);
-	b->spent = int8_of(slot, LL_BUDGET_SPENT);
-	b->retired_for_emergency = int8_of(slot, LL_BUDGET_RETIRED_FOR_EMERGENCY);
-	b->overdraft_repaid = int8_of(slot, LL_BUDGET_OVERDRAFT_REPAID);
-	b->burned = int8_of(slot, LL_BUDGET_BURNED);
-	b->purged_spent = int8_of(slot, LL_BUDGET_PURGED_SPENT);
+	b->carried = ll_int8_of(slot, LL_BUDGET_CARRIED);
+	b->deficit = ll_int8_of(slot, LL_BUDGET_DEFICIT);
+	b->opening = ll_int8_of(slot, LL_BUDGET_OPENING);
+	b->minted = ll_int8_of(slot, LL_BUDGET_MINTED);
+	b->overdraft_issued = ll_int8_of(slot, LL_BUDGET_OVERDRAFT_ISSUED);
+	b->available = ll_int8_of(slot, LL_BUDGET_AVAILABLE);
+	b->reserved = ll_int8_of(slot, LL_BUDGET_RESERVED);
+	b->spent = ll_int8_of(slot, LL_BUDGET_SPENT);
+	b->retired_for_emergency = ll_int8_of(slot, LL_BUDGET_RETIRED_FOR_EMERGENCY);
+	b->overdraft_repaid = ll_int8_of(slot, LL_BUDGET_OVERDRAFT_REPAID);
+	b->burned = ll_int8_of(slot, LL_BUDGET_BURNED);
+	b->purged_spent = ll_int8_of(slot, LL_BUDGET_PURGED_SPENT);
 
-	lineage->opened_at = int8_of(slot, LL_BUDGET_OPENED_AT);
+	lineage->opened_at = ll_int8_of(slot, LL_BUDGET_OPENED_AT);
 	lineage->follows = !slot->tts_isnull[LL_BUDGET_FOLLOWS_GENERATION];
-	lineage->follows_generation = lineage->follows ? int8_of(slot, LL_BUDGET_FOLLOWS_GENERATION) : 0;
-	lineage->follows_epoch = lineage->follows ? int8_of(slot, LL_BUDGET_FOLLOWS_EPOCH) : 0;
+	lineage->follows_generation = lineage->follows ? ll_int8_of(slot, LL_BUDGET_FOLLOWS_GENERATION) : 0;
+	lineage->follows_epoch = lineage->follows ? ll_int8_of(slot, LL_BUDGET_FOLLOWS_EPOCH) : 0;
 }
 
 static void
@@ -164,13 +131,13 @@ read_head(LLHead *head)
 
 	memset(&head->pair, 0, sizeof(head->pair));
 	read_budget(slot, &head->pair.head, &head->lineage);
-	head->pair.older_debt = int8_of(slot, LL_HEAD_OLDER_DEBT);
-	head->pair.older_reserved = int8_of(slot, LL_HEAD_OLDER_RESERVED);
-	head->pair.remainder = int8_of(slot, LL_HEAD_REMAINDER);
-	head->pair.seen_at = int8_of(slot, LL_HEAD_SEEN_AT);
-	head->pair.accrued_at = int8_of(slot, LL_HEAD_ACCRUED_AT);
-	head->frozen_at = time_of(slot, LL_HEAD_FROZEN_AT);
-	head->frozen_reason = varlena_of(slot, LL_HEAD_FROZEN_REASON);
+	head->pair.older_debt = ll_int8_of(slot, LL_HEAD_OLDER_DEBT);
+	head->pair.older_reserved = ll_int8_of(slot, LL_HEAD_OLDER_RESERVED);
+	head->pair.remainder = ll_int8_of(slot, LL_HEAD_REMAINDER);
+	head->pair.seen_at = ll_int8_of(slot, LL_HEAD_SEEN_AT);
+	head->pair.accrued_at = ll_int8_of(slot, LL_HEAD_ACCRUED_AT);
+	head->frozen_at = ll_time_of(slot, LL_HEAD_FROZEN_AT);
+	head->frozen_reason = ll_varlena_of(slot, LL_HEAD_FROZEN_REASON);
 	head->pair.frozen = head->frozen_at != LL_NO_TIME;
 	head->exists = true;
 }
@@ -185,10 +152,10 @@ put_head(Datum *values, bool *nulls, const LLHead *head)
 	values[LL_HEAD_OLDER_RESERVED] = Int64GetDatum(head->pair.older_reserved);
 	nulls[LL_HEAD_REMAINDER] = false;
 	values[LL_HEAD_REMAINDER] = Int64GetDatum(head->pair.remainder);
-	put_time(values, nulls, LL_HEAD_SEEN_AT, head->pair.seen_at);
-	put_time(values, nulls, LL_HEAD_ACCRUED_AT, head->pair.accrued_at);
-	put_time(values, nulls, LL_HEAD_FROZEN_AT, head->frozen_at);
-	put_varlena(values, nulls, LL_HEAD_FROZEN_REASON, head->frozen_reason);
+	ll_put_time(values, nulls, LL_HEAD_SEEN_AT, head->pair.seen_at);
+	ll_put_time(values, nulls, LL_HEAD_ACCRUED_AT, head->pair.accrued_at);
+	ll_put_time(values, nulls, LL_HEAD_FROZEN_AT, head->frozen_at);
+	ll_put_varlena(values, nulls, LL_HEAD_FROZEN_REASON, head->frozen_reason);
 }
 
 /* ll_head_peek reads the head of (subject, route) without a lock. */
@@ -201,7 +168,7 @@ ll_head_peek(LLHead *head, Snapshot snapshot)
 		head->slot = ll_table_slot(LL_TABLE_HEAD);
 	ll_key_text(&key[0], 1, head->subject);
 	ll_key_text(&key[1], 2, head->route);
-	head->exists = find(LL_INDEX_HEAD, snapshot, key, 2, head->slot);
+	head->exists = ll_find(LL_INDEX_HEAD, snapshot, key, 2, head->slot);
 	if (head->exists)
 	{
 		ExecMaterializeSlot(head->slot);
@@ -267,7 +234,7 @@ ll_shadow_lock(LLShadow *shadow, int64 generation, LockWaitPolicy policy)
 	ll_key_text(&key[0], 1, head->subject);
 	ll_key_text(&key[1], 2, head->route);
 	ll_key_int8(&key[2], 3, generation);
-	if (find(LL_INDEX_SHADOW, snapshot, key, 3, head->slot))
+	if (ll_find(LL_INDEX_SHADOW, snapshot, key, 3, head->slot))
 		lock = ll_row_lock(LL_TABLE_SHADOW, head->slot, snapshot, policy, NULL);
 	ll_snapshot_drop(snapshot);
 	if (lock != LL_LOCK_TAKEN)
@@ -275,8 +242,8 @@ ll_shadow_lock(LLShadow *shadow, int64 generation, LockWaitPolicy policy)
 	read_head(head);
 	for (int i = 0; i < LL_HAPPENED_COUNT; i++)
 	{
-		shadow->would_admit[i] = int8_of(head->slot, LL_SHADOW_COUNTS + i);
-		shadow->would_reject[i] = int8_of(head->slot, LL_SHADOW_COUNTS + LL_HAPPENED_COUNT + i);
+		shadow->would_admit[i] = ll_int8_of(head->slot, LL_SHADOW_COUNTS + i);
+		shadow->would_reject[i] = ll_int8_of(head->slot, LL_SHADOW_COUNTS + LL_HAPPENED_COUNT + i);
 	}
 	return lock;
 }
@@ -326,9 +293,9 @@ ll_closed_read(LLClosed *closed)
 	TupleTableSlot *slot = closed->slot;
 
 	read_budget(slot, &closed->budget, &closed->lineage);
-	closed->closed_at = int8_of(slot, LL_CLOSED_CLOSED_AT);
-	closed->closing_available = int8_of(slot, LL_CLOSED_CLOSING_AVAILABLE);
-	closed->changed_at = int8_of(slot, LL_CLOSED_CHANGED_AT);
+	closed->closed_at = ll_int8_of(slot, LL_CLOSED_CLOSED_AT);
+	closed->closing_available = ll_int8_of(slot, LL_CLOSED_CLOSING_AVAILABLE);
+	closed->changed_at = ll_int8_of(slot, LL_CLOSED_CHANGED_AT);
 	closed->follows_purged = DatumGetBool(slot->tts_values[LL_CLOSED_FOLLOWS_PURGED]);
 	closed->dirty = false;
 }
@@ -337,10 +304,10 @@ static void
 put_closed(Datum *values, bool *nulls, const LLHead *head, const LLClosed *closed)
 {
 	put_budget(values, nulls, head, &closed->budget, &closed->lineage);
-	put_time(values, nulls, LL_CLOSED_CLOSED_AT, closed->closed_at);
+	ll_put_time(values, nulls, LL_CLOSED_CLOSED_AT, closed->closed_at);
 	nulls[LL_CLOSED_CLOSING_AVAILABLE] = false;
 	values[LL_CLOSED_CLOSING_AVAILABLE] = Int64GetDatum(closed->closing_available);
-	put_time(values, nulls, LL_CLOSED_CHANGED_AT, closed->changed_at);
+	ll_put_time(values, nulls, LL_CLOSED_CHANGED_AT, closed->changed_at);
 	nulls[LL_CLOSED_FOLLOWS_PURGED] = false;
 	values[LL_CLOSED_FOLLOWS_PURGED] = BoolGetDatum(closed->follows_purged);
 }
@@ -361,7 +328,7 @@ ll_closed_lock(const LLHead *head, int64 generation, TimestampTz epoch, LLClosed
 	ll_key_text(&key[1], 2, head->route);
 	ll_key_int8(&key[2], 3, generation);
 	ll_key_time(&key[3], 4, BTEqualStrategyNumber, epoch);
-	found = find(LL_INDEX_CLOSED, snapshot, key, 4, closed->slot) &&
+	found = ll_find(LL_INDEX_CLOSED, snapshot, key, 4, closed->slot) &&
 		ll_row_lock(LL_TABLE_CLOSED, closed->slot, snapshot, LockWaitBlock, NULL) == LL_LOCK_TAKEN;
 	ll_snapshot_drop(snapshot);
 	if (found)
@@ -432,39 +399,39 @@ ll_reservation_read(LLReservationRow *row)
 	slot_getallattrs(slot);
 	row->subject = slot->tts_values[LL_RESERVATION_SUBJECT];
 	row->id = slot->tts_values[LL_RESERVATION_ID];
-	row->route = varlena_of(slot, LL_RESERVATION_ROUTE);
-	row->generation = row->route ? int8_of(slot, LL_RESERVATION_GENERATION) : 0;
-	row->epoch = time_of(slot, LL_RESERVATION_EPOCH);
+	row->route = ll_varlena_of(slot, LL_RESERVATION_ROUTE);
+	row->generation = row->route ? ll_int8_of(slot, LL_RESERVATION_GENERATION) : 0;
+	row->epoch = ll_time_of(slot, LL_RESERVATION_EPOCH);
 	state = slot->tts_values[LL_RESERVATION_STATE];
 	if (!ll_state_parse(VARDATA_ANY(DatumGetPointer(state)),
 						VARSIZE_ANY_EXHDR(DatumGetPointer(state)), &row->state.state))
 		ll_broken("D1", "a stored reservation has a state that the table does not know");
-	row->asked_units = row->route ? int8_of(slot, LL_RESERVATION_ASKED_UNITS) : 0;
-	row->state.reserved_units = int8_of(slot, LL_RESERVATION_RESERVED_UNITS);
+	row->asked_units = row->route ? ll_int8_of(slot, LL_RESERVATION_ASKED_UNITS) : 0;
+	row->state.reserved_units = ll_int8_of(slot, LL_RESERVATION_RESERVED_UNITS);
 	row->state.actual_units = slot->tts_isnull[LL_RESERVATION_ACTUAL_UNITS]
-		? 0 : int8_of(slot, LL_RESERVATION_ACTUAL_UNITS);
-	row->state.excess_units = int8_of(slot, LL_RESERVATION_EXCESS_UNITS);
+		? 0 : ll_int8_of(slot, LL_RESERVATION_ACTUAL_UNITS);
+	row->state.excess_units = ll_int8_of(slot, LL_RESERVATION_EXCESS_UNITS);
 	row->state.overdraft_units = 0;
-	row->state.expires_at = int8_of(slot, LL_RESERVATION_EXPIRES_AT);
+	row->state.expires_at = ll_int8_of(slot, LL_RESERVATION_EXPIRES_AT);
 	row->digest = slot->tts_values[LL_RESERVATION_DIGEST];
-	row->operation = varlena_of(slot, LL_RESERVATION_OPERATION);
+	row->operation = ll_varlena_of(slot, LL_RESERVATION_OPERATION);
 	row->priority = DatumGetInt32(slot->tts_values[LL_RESERVATION_PRIORITY]);
-	row->reserved_at = int8_of(slot, LL_RESERVATION_RESERVED_AT);
-	row->started_at = time_of(slot, LL_RESERVATION_STARTED_AT);
-	row->unknown_at = time_of(slot, LL_RESERVATION_UNKNOWN_AT);
-	row->ended_at = time_of(slot, LL_RESERVATION_ENDED_AT);
+	row->reserved_at = ll_int8_of(slot, LL_RESERVATION_RESERVED_AT);
+	row->started_at = ll_time_of(slot, LL_RESERVATION_STARTED_AT);
+	row->unknown_at = ll_time_of(slot, LL_RESERVATION_UNKNOWN_AT);
+	row->ended_at = ll_time_of(slot, LL_RESERVATION_ENDED_AT);
 	row->excess_generation = slot->tts_isnull[LL_RESERVATION_EXCESS_GENERATION]
-		? 0 : int8_of(slot, LL_RESERVATION_EXCESS_GENERATION);
-	row->excess_epoch = time_of(slot, LL_RESERVATION_EXCESS_EPOCH);
-	row->receipt_digest = varlena_of(slot, LL_RESERVATION_RECEIPT_DIGEST);
-	row->receipt_source = varlena_of(slot, LL_RESERVATION_RECEIPT_SOURCE);
-	row->state.progress_units = int8_of(slot, LL_RESERVATION_PROGRESS_UNITS);
+		? 0 : ll_int8_of(slot, LL_RESERVATION_EXCESS_GENERATION);
+	row->excess_epoch = ll_time_of(slot, LL_RESERVATION_EXCESS_EPOCH);
+	row->receipt_digest = ll_varlena_of(slot, LL_RESERVATION_RECEIPT_DIGEST);
+	row->receipt_source = ll_varlena_of(slot, LL_RESERVATION_RECEIPT_SOURCE);
+	row->state.progress_units = ll_int8_of(slot, LL_RESERVATION_PROGRESS_UNITS);
 	row->shadow_generation = slot->tts_isnull[LL_RESERVATION_SHADOW_GENERATION]
-		? 0 : int8_of(slot, LL_RESERVATION_SHADOW_GENERATION);
+		? 0 : ll_int8_of(slot, LL_RESERVATION_SHADOW_GENERATION);
 	row->shadow_line = slot->tts_isnull[LL_RESERVATION_SHADOW_LINE]
-		? 0 : int8_of(slot, LL_RESERVATION_SHADOW_LINE);
-	row->claimed_by = varlena_of(slot, LL_RESERVATION_CLAIMED_BY);
-	row->state.claimed_until = time_of(slot, LL_RESERVATION_CLAIMED_UNTIL);
+		? 0 : ll_int8_of(slot, LL_RESERVATION_SHADOW_LINE);
+	row->claimed_by = ll_varlena_of(slot, LL_RESERVATION_CLAIMED_BY);
+	row->state.claimed_until = ll_time_of(slot, LL_RESERVATION_CLAIMED_UNTIL);
 }
 
 static void
@@ -476,7 +443,7 @@ put_reservation(Datum *values, bool *nulls, const LLReservationRow *row)
 	memset(nulls, false, LL_RESERVATION_NATTS * sizeof(bool));
 	values[LL_RESERVATION_SUBJECT] = row->subject;
 	values[LL_RESERVATION_ID] = row->id;
-	put_varlena(values, nulls, LL_RESERVATION_ROUTE, row->route);
+	ll_put_varlena(values, nulls, LL_RESERVATION_ROUTE, row->route);
 	nulls[LL_RESERVATION_GENERATION] = row->route == 0;
 	values[LL_RESERVATION_GENERATION] = Int64GetDatum(row->generation);
 	nulls[LL_RESERVATION_EPOCH] = row->route == 0;
@@ -488,26 +455,26 @@ put_reservation(Datum *values, bool *nulls, const LLReservationRow *row)
 	nulls[LL_RESERVATION_ACTUAL_UNITS] = !settled;
 	values[LL_RESERVATION_ACTUAL_UNITS] = Int64GetDatum(row->state.actual_units);
 	values[LL_RESERVATION_DIGEST] = row->digest;
-	put_varlena(values, nulls, LL_RESERVATION_OPERATION, row->operation);
+	ll_put_varlena(values, nulls, LL_RESERVATION_OPERATION, row->operation);
 	values[LL_RESERVATION_PRIORITY] = Int32GetDatum(row->priority);
 	values[LL_RESERVATION_EXPIRES_AT] = TimestampTzGetDatum(row->state.expires_at);
 	values[LL_RESERVATION_RESERVED_AT] = TimestampTzGetDatum(row->reserved_at);
-	put_time(values, nulls, LL_RESERVATION_STARTED_AT, row->started_at);
-	put_time(values, nulls, LL_RESERVATION_UNKNOWN_AT, row->unknown_at);
-	put_time(values, nulls, LL_RESERVATION_ENDED_AT, row->ended_at);
+	ll_put_time(values, nulls, LL_RESERVATION_STARTED_AT, row->started_at);
+	ll_put_time(values, nulls, LL_RESERVATION_UNKNOWN_AT, row->unknown_at);
+	ll_put_time(values, nulls, LL_RESERVATION_ENDED_AT, row->ended_at);
 	values[LL_RESERVATION_EXCESS_UNITS] = Int64GetDatum(row->state.excess_units);
 	nulls[LL_RESERVATION_EXCESS_GENERATION] = row->state.excess_units == 0;
 	values[LL_RESERVATION_EXCESS_GENERATION] = Int64GetDatum(row->excess_generation);
 	nulls[LL_RESERVATION_EXCESS_EPOCH] = row->state.excess_units == 0;
 	values[LL_RESERVATION_EXCESS_EPOCH] = TimestampTzGetDatum(row->excess_epoch);
-	put_varlena(values, nulls, LL_RESERVATION_RECEIPT_DIGEST, row->receipt_digest);
-	put_varlena(values, nulls, LL_RESERVATION_RECEIPT_SOURCE, row->receipt_source);
+	ll_put_varlena(values, nulls, LL_RESERVATION_RECEIPT_DIGEST, row->receipt_digest);
+	ll_put_varlena(values, nulls, LL_RESERVATION_RECEIPT_SOURCE, row->receipt_source);
 	values[LL_RESERVATION_PROGRESS_UNITS] = Int64GetDatum(row->state.progress_units);
 	nulls[LL_RESERVATION_SHADOW_GENERATION] = row->shadow_generation == 0;
 	values[LL_RESERVATION_SHADOW_GENERATION] = Int64GetDatum(row->shadow_generation);
 	nulls[LL_RESERVATION_SHADOW_LINE] = row->shadow_generation == 0;
 	values[LL_RESERVATION_SHADOW_LINE] = Int64GetDatum(row->shadow_line);
-	put_varlena(values, nulls, LL_RESERVATION_CLAIMED_BY, row->claimed_by);
+	ll_put_varlena(values, nulls, LL_RESERVATION_CLAIMED_BY, row->claimed_by);
 	nulls[LL_RESERVATION_CLAIMED_UNTIL] = row->claimed_by == 0;
 	values[LL_RESERVATION_CLAIMED_UNTIL] = TimestampTzGetDatum(row->state.claimed_until);
 }
@@ -522,7 +489,7 @@ ll_reservation_peek(LLReservationRow *row, Datum subject, Datum id, Snapshot sna
 		row->slot = ll_table_slot(LL_TABLE_RESERVATION);
 	ll_key_text(&key[0], 1, subject);
 	ll_key_text(&key[1], 2, id);
-	if (!find(LL_INDEX_RESERVATION, snapshot, key, 2, row->slot))
+	if (!ll_find(LL_INDEX_RESERVATION, snapshot, key, 2, row->slot))
 		return false;
 	ExecMaterializeSlot(row->slot);
 	ll_reservation_read(row);
@@ -622,7 +589,7 @@ each_companion(const LLReservationRow *row, Snapshot snapshot, bool delete)
 
 	slot = ll_table_scratch(LL_TABLE_OPERATION);
 	ll_key_text(&key[1], 2, row->operation);
-	if (!find(LL_INDEX_OPERATION, snapshot, key, 2, slot))
+	if (!ll_find(LL_INDEX_OPERATION, snapshot, key, 2, slot))
 		return true;
 	free = ll_row_claim(LL_TABLE_OPERATION, slot, snapshot) == LL_LOCK_TAKEN;
 	if (free && delete)
@@ -776,8 +743,8 @@ ll_aged_next(LLScan *scan, TupleTableSlot *slot, int64 *generation, TimestampTz 
 		return false;
 	slot_getallattrs(slot);
 	column = columns[ll_scan_table(scan)];
-	*generation = slot->tts_isnull[column[0]] ? 0 : int8_of(slot, column[0]);
-	*at = int8_of(slot, column[1]);
+	*generation = slot->tts_isnull[column[0]] ? 0 : ll_int8_of(slot, column[0]);
+	*at = ll_int8_of(slot, column[1]);
 	return true;
 }
 
@@ -788,12 +755,12 @@ void
 ll_operation_read(LLOperationRow *row, TupleTableSlot *slot)
 {
 	slot_getallattrs(slot);
-	row->reservation = varlena_of(slot, LL_OPERATION_RESERVATION);
-	row->bound_at = int8_of(slot, LL_OPERATION_BOUND_AT);
-	row->route = varlena_of(slot, LL_OPERATION_ROUTE);
-	row->usage_units = row->route ? int8_of(slot, LL_OPERATION_USAGE_UNITS) : 0;
-	row->generation = row->route ? int8_of(slot, LL_OPERATION_GENERATION) : 0;
-	row->epoch = time_of(slot, LL_OPERATION_EPOCH);
+	row->reservation = ll_varlena_of(slot, LL_OPERATION_RESERVATION);
+	row->bound_at = ll_int8_of(slot, LL_OPERATION_BOUND_AT);
+	row->route = ll_varlena_of(slot, LL_OPERATION_ROUTE);
+	row->usage_units = row->route ? ll_int8_of(slot, LL_OPERATION_USAGE_UNITS) : 0;
+	row->generation = row->route ? ll_int8_of(slot, LL_OPERATION_GENERATION) : 0;
+	row->epoch = ll_time_of(slot, LL_OPERATION_EPOCH);
 }
 
 /* ll_operation_look tells what an operation is bound to, until the next look. */
@@ -805,7 +772,7 @@ ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapsho
 
 	ll_key_text(&key[0], 1, subject);
 	ll_key_text(&key[1], 2, id);
-	if (!find(LL_INDEX_OPERATION, snapshot, key, 2, slot))
+	if (!ll_find(LL_INDEX_OPERATION, snapshot, key, 2, slot))
 		return false;
 	ll_operation_read(row, slot);
 	return true;
@@ -820,11 +787,11 @@ ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, ItemPoin
 
 	values[LL_OPERATION_SUBJECT] = subject;
 	values[LL_OPERATION_ID] = id;
-	put_varlena(values, nulls, LL_OPERATION_RESERVATION, row->reservation);
+	ll_put_varlena(values, nulls, LL_OPERATION_RESERVATION, row->reservation);
 	values[LL_OPERATION_BOUND_AT] = TimestampTzGetDatum(row->bound_at);
 	nulls[LL_OPERATION_USAGE_UNITS] = row->route == 0;
 	values[LL_OPERATION_USAGE_UNITS] = Int64GetDatum(row->usage_units);
-	put_varlena(values, nulls, LL_OPERATION_ROUTE, row->route);
+	ll_put_varlena(values, nulls, LL_OPERATION_ROUTE, row->route);
 	nulls[LL_OPERATION_GENERATION] = row->route == 0;
 	values[LL_OPERATION_GENERATION] = Int64GetDatum(row->generation);
 	nulls[LL_OPERATION_EPOCH] = row->route == 0;
@@ -864,11 +831,11 @@ ll_extension_look(LLExtensionRow *row, Datum subject, Datum reservation, Datum i
 	ll_key_text(&key[0], 1, subject);
 	ll_key_text(&key[1], 2, reservation);
 	ll_key_text(&key[2], 3, id);
-	if (!find(LL_INDEX_EXTENSION, snapshot, key, 3, slot))
+	if (!ll_find(LL_INDEX_EXTENSION, snapshot, key, 3, slot))
 		return false;
 	slot_getallattrs(slot);
-	row->units = int8_of(slot, LL_EXTENSION_UNITS);
-	row->expires_at = time_of(slot, LL_EXTENSION_EXPIRES_AT);
+	row->units = ll_int8_of(slot, LL_EXTENSION_UNITS);
+	row->expires_at = ll_time_of(slot, LL_EXTENSION_EXPIRES_AT);
 	return true;
 }
 
@@ -884,7 +851,7 @@ ll_extension_insert(Datum subject, Datum reservation, Datum id, const LLExtensio
 	values[LL_EXTENSION_RESERVATION] = reservation;
 	values[LL_EXTENSION_ID] = id;
 	values[LL_EXTENSION_UNITS] = Int64GetDatum(row->units);
-	put_time(values, nulls, LL_EXTENSION_EXPIRES_AT, row->expires_at);
+	ll_put_time(values, nulls, LL_EXTENSION_EXPIRES_AT, row->expires_at);
 	values[LL_EXTENSION_EXTENDED_AT] = TimestampTzGetDatum(at);
 	return ll_row_insert(LL_TABLE_EXTENSION, values, nulls, LockWaitBlock, NULL);
 }
@@ -899,11 +866,11 @@ ll_grant_look(LLGrantRow *row, Datum subject, Datum route, Datum id, Snapshot sn
 	ll_key_text(&key[0], 1, subject);
 	ll_key_text(&key[1], 2, route);
 	ll_key_text(&key[2], 3, id);
-	if (!find(LL_INDEX_GRANT, snapshot, key, 3, slot))
+	if (!ll_find(LL_INDEX_GRANT, snapshot, key, 3, slot))
 		return false;
 	slot_getallattrs(slot);
-	row->units = int8_of(slot, LL_GRANT_UNITS);
-	row->granted_units = int8_of(slot, LL_GRANT_GRANTED_UNITS);
+	row->units = ll_int8_of(slot, LL_GRANT_UNITS);
+	row->granted_units = ll_int8_of(slot, LL_GRANT_GRANTED_UNITS);
 	return true;
 }
 

@@ -49,6 +49,16 @@ static const struct
 	[LL_TABLE_FROZEN_ROUTE] = {"frozen_route", LL_FROZEN_ROUTE_NATTS},
 	[LL_TABLE_SHADOW] = {"shadow_budget", LL_SHADOW_NATTS},
 	[LL_TABLE_BINDING] = {"subject_binding", LL_BINDING_NATTS},
+	[LL_TABLE_GATEWAY] = {"gateway", LL_GATEWAY_NATTS},
+	[LL_TABLE_EMERGENCY_SHARD] = {"emergency_shard", LL_EMERGENCY_NATTS},
+	[LL_TABLE_SHARD_REPORT] = {"shard_report", LL_SHARD_REPORT_NATTS},
+	[LL_TABLE_SHARD_RECEIPT] = {"shard_receipt", LL_SHARD_RECEIPT_NATTS},
+	[LL_TABLE_LOCAL_GATEWAY] = {"local_gateway", LL_LOCAL_GATEWAY_NATTS},
+	[LL_TABLE_LOCAL_SHARD] = {"local_shard", LL_LOCAL_SHARD_NATTS},
+	[LL_TABLE_SHARD_RESERVATION] = {"shard_reservation", LL_SHARD_RESERVATION_NATTS},
+	[LL_TABLE_SHARD_OPERATION] = {"shard_operation", LL_SHARD_OPERATION_NATTS},
+	[LL_TABLE_TRUSTED_KEY] = {"trusted_key", LL_TRUSTED_KEY_NATTS},
+	[LL_TABLE_INCARNATION] = {"incarnation", LL_INCARNATION_NATTS},
 };
 
 static const struct
@@ -77,6 +87,21 @@ static const struct
 	[LL_INDEX_FROZEN_ROUTE] = {LL_TABLE_FROZEN_ROUTE, "frozen_route_pkey"},
 	[LL_INDEX_SHADOW] = {LL_TABLE_SHADOW, "shadow_budget_pkey"},
 	[LL_INDEX_BINDING] = {LL_TABLE_BINDING, "subject_binding_pkey"},
+	[LL_INDEX_GATEWAY] = {LL_TABLE_GATEWAY, "gateway_pkey"},
+	[LL_INDEX_EMERGENCY_SHARD] = {LL_TABLE_EMERGENCY_SHARD, "emergency_shard_pkey"},
+	[LL_INDEX_EMERGENCY_OPEN] = {LL_TABLE_EMERGENCY_SHARD, "emergency_shard_open"},
+	[LL_INDEX_SHARD_REPORT] = {LL_TABLE_SHARD_REPORT, "shard_report_pkey"},
+	[LL_INDEX_SHARD_RECEIPT] = {LL_TABLE_SHARD_RECEIPT, "shard_receipt_pkey"},
+	[LL_INDEX_LOCAL_GATEWAY] = {LL_TABLE_LOCAL_GATEWAY, "local_gateway_pkey"},
+	[LL_INDEX_LOCAL_SHARD] = {LL_TABLE_LOCAL_SHARD, "local_shard_pkey"},
+	[LL_INDEX_LOCAL_OPEN] = {LL_TABLE_LOCAL_SHARD, "local_shard_open"},
+	[LL_INDEX_LOCAL_PAIR] = {LL_TABLE_LOCAL_SHARD, "local_shard_pair"},
+	[LL_INDEX_SHARD_RESERVATION] = {LL_TABLE_SHARD_RESERVATION, "shard_reservation_pkey"},
+	[LL_INDEX_SHARD_HELD] = {LL_TABLE_SHARD_RESERVATION, "shard_reservation_open"},
+	[LL_INDEX_SHARD_DUE] = {LL_TABLE_SHARD_RESERVATION, "shard_reservation_due"},
+	[LL_INDEX_SHARD_OPERATION] = {LL_TABLE_SHARD_OPERATION, "shard_operation_pkey"},
+	[LL_INDEX_TRUSTED_KEY] = {LL_TABLE_TRUSTED_KEY, "trusted_key_pkey"},
+	[LL_INDEX_INCARNATION] = {LL_TABLE_INCARNATION, "incarnation_pkey"},
 };
 
 /* One table, as this backend knows it; the relation is open during a call. */

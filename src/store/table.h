@@ -32,9 +32,19 @@ typedef enum LLTableId
 	LL_TABLE_GRANT,
 	LL_TABLE_FROZEN_ROUTE,
 	LL_TABLE_SHADOW,
-	LL_TABLE_BINDING
+	LL_TABLE_BINDING,
+	LL_TABLE_GATEWAY,
+	LL_TABLE_EMERGENCY_SHARD,
+	LL_TABLE_SHARD_REPORT,
+	LL_TABLE_SHARD_RECEIPT,
+	LL_TABLE_LOCAL_GATEWAY,
+	LL_TABLE_LOCAL_SHARD,
+	LL_TABLE_SHARD_RESERVATION,
+	LL_TABLE_SHARD_OPERATION,
+	LL_TABLE_TRUSTED_KEY,
+	LL_TABLE_INCARNATION
 } LLTableId;
-#define LL_TABLE_COUNT	(LL_TABLE_BINDING + 1)
+#define LL_TABLE_COUNT	(LL_TABLE_INCARNATION + 1)
 
 typedef enum LLIndexId
 {
@@ -58,9 +68,24 @@ typedef enum LLIndexId
 	LL_INDEX_GRANT,				/* subject, route, grant_id */
 	LL_INDEX_FROZEN_ROUTE,		/* route */
 	LL_INDEX_SHADOW,			/* subject, route, generation */
-	LL_INDEX_BINDING			/* role, subject */
+	LL_INDEX_BINDING,			/* role, subject */
+	LL_INDEX_GATEWAY,			/* gateway */
+	LL_INDEX_EMERGENCY_SHARD,	/* subject, shard_id */
+	LL_INDEX_EMERGENCY_OPEN,	/* subject, route */
+	LL_INDEX_SHARD_REPORT,		/* subject, shard_id, sequence */
+	LL_INDEX_SHARD_RECEIPT,		/* subject, shard_id, reservation_id */
+	LL_INDEX_LOCAL_GATEWAY,		/* only_one */
+	LL_INDEX_LOCAL_SHARD,		/* subject, shard_id */
+	LL_INDEX_LOCAL_OPEN,		/* subject, route, fence */
+	LL_INDEX_LOCAL_PAIR,		/* likewise, of all */
+	LL_INDEX_SHARD_RESERVATION, /* subject, reservation_id */
+	LL_INDEX_SHARD_HELD,		/* subject, shard_id, expires_at */
+	LL_INDEX_SHARD_DUE,			/* expires_at */
+	LL_INDEX_SHARD_OPERATION,	/* subject, operation_id */
+	LL_INDEX_TRUSTED_KEY,		/* kid */
+	LL_INDEX_INCARNATION		/* only_one */
 } LLIndexId;
-#define LL_INDEX_COUNT	(LL_INDEX_BINDING + 1)
+#define LL_INDEX_COUNT	(LL_INDEX_INCARNATION + 1)
 
 /* What became of an attempt to lock a row. */
 typedef enum LLLock

@@ -21,6 +21,7 @@
 #include "errors.h"
 #include "executor/spi.h"
 #include "ledger/ledger.h"
+#include "ledger/local.h"
 #include "miscadmin.h"
 #include "parser/parse_func.h"
 #include "settings.h"
@@ -137,6 +138,30 @@ executions(LLWork *work, LLStep *step)
 	Sweep		s = {.sweep = ll_expire_executions, .state = LL_STARTED};
 
 	sweep(work, step, LL_JOB_EXECUTIONS, &s);
+}
+
+/* ---- shards of a gateway (G5, G6) ------------------------------------------ */
+
+static void
+run_shards(void *arg)
+{
+	ll_sweep_local_shards(arg);
+}
+
+/* shards ends what time ends on a gateway, and begins its boot after a start of the server. */
+static void
+shards(LLWork *work, LLStep *step)
+{
+	LLShardSweep s = {.limit = ll_worker_batch};
+	TimestampTz now = ll_now();
+
+	ll_run(work->function, run_shards, &s);
+	step->rows = s.expired + s.unknown + s.sealed;
+	step->more = s.more;
+	step->left = !s.more && s.left;
+	step->due_at = s.next_at;
+	if (step->rows > 0 && s.oldest_at < now)
+		step->late_us = now - s.oldest_at;
 }
 
 /* ---- debt (E2, E3) -------------------------------------------------------- */
@@ -317,8 +342,12 @@ audit(LLWork *work, LLStep *step)
 	if (ll_audit_interval == 0)
 		return;
 	SPI_connect();
-	range[1] = ask(work, psprintf("SELECT subject FROM %%s.head_budget WHERE subject > coalesce($1, '') "
-								  "ORDER BY subject, route OFFSET %d LIMIT 1", ll_worker_batch - 1), 1, range);
+	range[1] = ask(work, psprintf("SELECT subject FROM ("
+								  "(SELECT subject FROM %%1$s.head_budget WHERE subject > coalesce($1, '') ORDER BY subject LIMIT %1$d)"
+								  " UNION ALL "
+								  "(SELECT subject FROM %%1$s.local_shard WHERE subject > coalesce($1, '') ORDER BY subject LIMIT %1$d)"
+								  ") AS s ORDER BY subject OFFSET %2$d LIMIT 1",
+								  ll_worker_batch, ll_worker_batch - 1), 1, range);
 	found = ask(work, "SELECT count(*) FROM %s.verify_subjects($1, $2)", 2, range);
 	work->board->discrepancies += strtoi64(found, NULL, 10);
 	rules = strcmp(found, "0") == 0 ? NULL
@@ -343,6 +372,7 @@ const LLJob ll_jobs[LL_JOBS] = {
 	[LL_JOB_CLAIM] = {false, claim},
 	[LL_JOB_FINISH] = {false, finish},
 	[LL_JOB_EXECUTIONS] = {false, executions},
+	[LL_JOB_SHARDS] = {false, shards},
 	[LL_JOB_REPAY] = {false, repay},
 	[LL_JOB_PURGE_RESERVATIONS] = {true, purge_reservations},
 	[LL_JOB_PURGE_USAGE] = {true, purge_usage},

@@ -25,8 +25,9 @@ typedef enum Aim
 #define SEED_SHARD \
 	"{\"accountingEpoch\":\"0001-01-01T00:00:00.000000Z\",\"allocatedUnits\":\"9223372036854775807\"," \
 	"\"bootEpoch\":\"ffffffff-ffff-ffff-ffff-ffffffffffff\"," \
-	"\"expiresAt\":\"9999-12-31T23:59:59.999999Z\",\"fence\":\"1\",\"gateway\":\"\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\"," \
-	"\"issuedAt\":\"2028-02-29T23:59:59.000001Z\",\"policyGeneration\":\"1\"," \
+	"\"executionTtl\":\"9223372036854775807\",\"expiresAt\":\"9999-12-31T23:59:59.999999Z\",\"fence\":\"1\"," \
+	"\"gateway\":\"\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\",\"hardExecutionLimit\":\"9223372036854775807\",\"holdTtl\":\"1\"," \
+	"\"issuedAt\":\"2028-02-29T23:59:59.000001Z\",\"largestReservation\":\"1\",\"policyGeneration\":\"1\"," \
 	"\"route\":\"\\b\\t\\n\\f\\r\\\"\\\\/\\u0001\\u001f\",\"schema\":\"emergencyShard.v1\",\"shard\":\" \"," \
 	"\"subject\":\"x\"}"
 

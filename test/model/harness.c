@@ -87,6 +87,8 @@ freeze_document(Frozen *f, const Document *d, LLTime since)
 		.hold_ttl = d->hold_ttl,.execution_ttl = d->execution_ttl
 	};
 	f->since = since;
+	f->share = d->share;
+	f->shard_ttl = d->shard_ttl;
 	if (fixed)
 	{
 		f->periods.length = d->epoch[0];
@@ -129,6 +131,9 @@ copy(Ledger *to, const Ledger *from)
 	memcpy(to->closed, from->closed, sizeof(from->closed[0]) * (size_t) from->closed_count);
 	memcpy(to->row, from->row, sizeof(from->row[0]) * (size_t) from->rows);
 	memcpy(to->record, from->record, sizeof(from->record[0]) * (size_t) from->records);
+	memcpy(to->shard, from->shard, sizeof(from->shard[0]) * (size_t) from->shards);
+	memcpy(to->item, from->item, sizeof(from->item[0]) * (size_t) from->items);
+	memcpy(to->report, from->report, sizeof(from->report[0]) * (size_t) from->reports);
 }
 
 static bool
@@ -137,7 +142,10 @@ same(const Ledger *a, const Ledger *b)
 	return memcmp(a, b, offsetof(Ledger, closed)) == 0 &&
 		memcmp(a->closed, b->closed, sizeof(a->closed[0]) * (size_t) a->closed_count) == 0 &&
 		memcmp(a->row, b->row, sizeof(a->row[0]) * (size_t) a->rows) == 0 &&
-		memcmp(a->record, b->record, sizeof(a->record[0]) * (size_t) a->records) == 0;
+		memcmp(a->record, b->record, sizeof(a->record[0]) * (size_t) a->records) == 0 &&
+		memcmp(a->shard, b->shard, sizeof(a->shard[0]) * (size_t) a->shards) == 0 &&
+		memcmp(a->item, b->item, sizeof(a->item[0]) * (size_t) a->items) == 0 &&
+		memcmp(a->report, b->report, sizeof(a->report[0]) * (size_t) a->reports) == 0;
 }
 
 static void
@@ -192,7 +200,7 @@ sound(const Ledger *l)
 	for (int i = 0; i < l->closed_count; i++)
 		if (!ll_budget_conserved(&l->closed[i]))
 			return false;
-	return ll_pair_sound(&l->pair, head_policy(l));
+	return ll_pair_sound(&l->pair, head_policy(l)) && ledger_shards_sound(l);
 }
 
 /* ---- one decision of the core, and the bytes that it may touch ----------- */
@@ -599,7 +607,7 @@ grant(Ledger *l, const Call *call)
 
 /* locks_pair tells whether a call takes the pair's lock, and so rolls it (B5). */
 static bool
-locks_pair(const Call *call, const Row *row)
+locks_pair(Ledger *l, const Call *call, const Row *row)
 {
 	switch (call->name)
 	{
@@ -624,7 +632,19 @@ locks_pair(const Call *call, const Row *row)
 		case PUBLISH:
 		case FREEZE_ROUTE:
 		case UNFREEZE_ROUTE:
+		case GATEWAY_RESERVE:
+		case GATEWAY_SETTLE:
+		case GATEWAY_RELEASE:
+		case GATEWAY_EXPIRE:
+		case GATEWAY_SEAL:
+		case GATEWAY_BOOT:
+		case REPORT:
 			break;
+		case ISSUE:
+		case RECONCILE:
+		case WRITE_OFF:
+		case LEGACY_RECEIPT:
+			return ledger_has_shard(l, call);
 	}
 	return false;
 }
@@ -636,7 +656,7 @@ decide(Ledger *l, const Call *call)
 
 	if (row == NULL)
 		row = nobody();
-	if (locks_pair(call, row) && !roll(l))
+	if (locks_pair(l, call, row) && !roll(l))
 		return overflow;
 	switch (call->name)
 	{
@@ -667,6 +687,19 @@ decide(Ledger *l, const Call *call)
 			return record_usage(l, call);
 		case GRANT:
 			return grant(l, call);
+		case ISSUE:
+		case RECONCILE:
+		case WRITE_OFF:
+		case LEGACY_RECEIPT:
+			return ledger_shard_call(l, call);
+		case GATEWAY_RESERVE:
+		case GATEWAY_SETTLE:
+		case GATEWAY_RELEASE:
+		case GATEWAY_EXPIRE:
+		case GATEWAY_SEAL:
+		case GATEWAY_BOOT:
+		case REPORT:
+			return ledger_gateway_call(l, call);
 		case DRAIN:
 			l->draining = true;
 			break;
@@ -828,6 +861,7 @@ ledger_show_pair(const Ledger *l, PairView *view)
 
 	*view = (PairView) {
 		.budgets = l->closed_count + 1,.reservations = l->rows,.records = l->records,
+		.shards = l->shards,.items = l->items,.reports = l->reports,
 		.debt = ll_pair_debt(p),
 		.older_debt = p->older_debt,.older_reserved = p->older_reserved,
 		.older_repaid = p->older_repaid,.seen_at = p->seen_at,.accrued_at = p->accrued_at,

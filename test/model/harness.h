@@ -21,6 +21,8 @@ typedef struct Frozen
 	int64_t		pattern[PATTERN];
 	char		calendar[24];
 	LLTime		since;
+	int64_t		share;			/* of shards, in percent (G2) */
+	int64_t		shard_ttl;
 } Frozen;
 
 /* A row of the reservation table. */
@@ -36,7 +38,7 @@ typedef struct Row
 	LLReservation r;
 } Row;
 
-/* A row of the tables of extensions, of recorded usage, of grants. */
+/* A row of the tables of extensions, recorded usage, grants, what shards reported. */
 typedef struct Record
 {
 	CallName	call;
@@ -46,7 +48,45 @@ typedef struct Record
 	int64_t		deadline;		/* of an extension */
 	int			budget;			/* that bore the usage */
 	int64_t		granted;
+	int64_t		reserved;		/* of a receipt of the old limiter */
 } Record;
+
+/* A shard's row at the ledger, and the one at its gateway. */
+typedef struct ShardRow
+{
+	int			id;
+	int			budget;			/* in opening order */
+	int64_t		generation;
+	int			reconciled;		/* number of the last report */
+	bool		settled;
+	LLIssuedShard state;
+	/* at the gateway */
+	LLShard		gateway;
+	LLTime		seen_at;
+	LLTime		expires_at;
+	int			cut;			/* number of the last report */
+} ShardRow;
+
+/* A row of the gateway's reservations. */
+typedef struct ItemRow
+{
+	int			id;
+	int			shard;
+	int			operation;
+	int			receipt;
+	int			report;			/* that carries its receipt */
+	LLReservation r;
+} ItemRow;
+
+/* A report: what the gateway signed, and what the ledger took in. */
+typedef struct ReportRow
+{
+	int			shard;
+	int			number;
+	bool		taken;
+	Figures		cut;
+	Figures		booked;
+} ReportRow;
 
 typedef struct Ledger
 {
@@ -59,11 +99,17 @@ typedef struct Ledger
 	int			closed_count;
 	int			rows;
 	int			records;
+	int			shards;
+	int			items;
+	int			reports;
 	int			policies;
 	const char *broken;			/* what this call did that no call may do */
 	LLBudget	closed[BUDGETS_MAX];
 	Row			row[LENGTH_MAX];
 	Record		record[LENGTH_MAX];
+	ShardRow	shard[LENGTH_MAX];
+	ItemRow		item[LENGTH_MAX];
+	ReportRow	report[LENGTH_MAX];
 } Ledger;
 
 /* Policies never change, so that copies of a ledger share them. */
@@ -86,5 +132,16 @@ extern void ledger_show_pair(const Ledger *l, PairView *view);
 extern void ledger_show_budget(const Ledger *l, int index, BudgetView *view);
 extern void ledger_show_reservation(const Ledger *l, int index, ReservationView *view);
 extern void ledger_show_record(const Ledger *l, int index, RecordView *view);
+extern void ledger_show_shard(const Ledger *l, int index, ShardView *view);
+extern void ledger_show_item(const Ledger *l, int index, ItemView *view);
+extern void ledger_show_report(const Ledger *l, int index, ReportView *view);
+
+/* ---- harness_shards.c ---------------------------------------------------- */
+
+/* ledger_has_shard: a call about a shard that is there locks its pair (G6). */
+extern bool ledger_has_shard(Ledger *l, const Call *call);
+extern LLVerdict ledger_shard_call(Ledger *l, const Call *call);
+extern LLVerdict ledger_gateway_call(Ledger *l, const Call *call);
+extern bool ledger_shards_sound(const Ledger *l);
 
 #endif							/* MODEL_HARNESS_H */

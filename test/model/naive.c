@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "naive_answer.h"
+
 /* Epochs are aligned to Monday 2001-01-01 00:00 UTC, in microseconds of 2000 (A4). */
 static const Number ORIGIN = (Number) 366 * 24 * 60 * 60 * 1000000;
 
@@ -75,6 +77,14 @@ fits(const Naive *m)
 		if (b->opening + b->minted + b->issued > LARGEST || b->burned > LARGEST)
 			return false;
 	}
+	for (int i = 0; i < m->shards; i++)
+	{
+		const NaiveShard *s = &m->shard[i];
+
+		if (s->gateway.excess > LARGEST || s->last.spent + s->last.excess > LARGEST ||
+			s->receipted > LARGEST)
+			return false;
+	}
 	return debt(m) <= LARGEST && outstanding(m) <= LARGEST;
 }
 
@@ -90,6 +100,9 @@ copy(Naive *to, const Naive *from)
 	memcpy(to->reservation, from->reservation,
 		   sizeof(from->reservation[0]) * (size_t) from->reservations);
 	memcpy(to->record, from->record, sizeof(from->record[0]) * (size_t) from->records);
+	memcpy(to->shard, from->shard, sizeof(from->shard[0]) * (size_t) from->shards);
+	memcpy(to->item, from->item, sizeof(from->item[0]) * (size_t) from->items);
+	memcpy(to->report, from->report, sizeof(from->report[0]) * (size_t) from->reports);
 }
 
 /* ---- epochs (A4) --------------------------------------------------------- */
@@ -304,20 +317,26 @@ come_back(Naive *m, Number units)
 	h->burned += over;
 }
 
-/* remint mints units of a closed budget into the head: what C5 says, in its order. */
-static void
+/*
+ * remint mints units of a closed budget, or of a shard, into the head: what C5
+ * says, in its order.  Returns what was minted.
+ */
+static Number
 remint(Naive *m, Number units)
 {
 	NaiveBudget *h = head(m);
 	Number		part = smaller(units, h->deficit);
+	Number		paid;
 
 	h->deficit -= part;			/* deficit first */
 	units -= part;
-	units -= repay(m, units, &m->line[h->line].paid);	/* then debt */
+	paid = repay(m, units, &m->line[h->line].paid);	/* then debt */
+	units -= paid;
 	part = smaller(units, policy_of_head(m)->cap - h->available);
 	h->minted += part;			/* then available within the cap */
 	h->available += part;
 	h->burned += units - part;
+	return paid + part;
 }
 
 static void
@@ -350,41 +369,6 @@ exceed(Naive *m, Number units)
 	if (debt(m) > policy_of_head(m)->maximum_overdraft)
 		m->frozen = true;
 	return units - covered;
-}
-
-/* ---- answers ------------------------------------------------------------- */
-
-static Answer
-accepted(void)
-{
-	return (Answer) {.outcome = "ACCEPTED", .dimension = "", .wait_kind = ""};
-}
-
-static Answer
-replayed(void)
-{
-	Answer		a = accepted();
-
-	a.replayed = true;
-	return a;
-}
-
-static Answer
-refused(const char *dimension, const char *wait_kind)
-{
-	return (Answer) {.outcome = "REFUSED", .dimension = dimension, .wait_kind = wait_kind};
-}
-
-static Answer
-conflict(const char *dimension)
-{
-	return (Answer) {.outcome = "CONFLICT", .dimension = dimension, .wait_kind = ""};
-}
-
-static Answer
-unknown(void)
-{
-	return (Answer) {.outcome = "UNKNOWN", .dimension = "reservation", .wait_kind = ""};
 }
 
 /* ---- the calls (D) ------------------------------------------------------- */
@@ -921,6 +905,186 @@ grant(Naive *m, const Call *call)
 	return accepted();
 }
 
+/* ---- shards, at the ledger (G, B8) --------------------------------------- */
+
+/* in_shards: what gateways may still spend, or have not accounted for (G2). */
+static Number
+in_shards(const Naive *m)
+{
+	Number		sum = 0;
+
+	for (int i = 0; i < m->shards; i++)
+		if (!m->shard[i].legacy && !m->shard[i].settled)
+			sum += m->shard[i].gateway.allocated;
+	return sum;
+}
+
+/* unhealthy says why a pair gives no units away (G2). */
+static Answer
+unhealthy(const Naive *m, const Call *call)
+{
+	const Document *p = policy_of_head(m);
+	Number		share = (Number) p->cap * p->share / 100;
+
+	if (m->draining)
+		return refused("draining", "");
+	if (!call->legacy && share == 0)
+		return refused("emergency_mode", "");
+	if (m->frozen || m->route_frozen)
+		return refused("frozen", "");
+	if (call->units > p->cap)
+		return refused("cap", "");
+	if (!call->legacy && in_shards(m) + call->units > share)
+		return refused("emergency_share", "");
+	if (debt(m) > 0)
+		return refused("debt", "");
+	return call->units > const_head(m)->available ? refused("available", "") : accepted();
+}
+
+static Answer
+issue(Naive *m, const Call *call)
+{
+	NaiveShard *s = naive_shard(m, call->shard);
+	Answer		a;
+
+	roll(m);
+	if (s != NULL)
+		return s->gateway.allocated == call->units && s->legacy == call->legacy
+			? replayed() : conflict("shard");
+	a = unhealthy(m, call);
+	if (strcmp(a.outcome, "ACCEPTED") != 0)
+		return a;
+	head(m)->available -= call->units;
+	head(m)->retired += call->units;
+	s = &m->shard[m->shards++];
+	*s = (NaiveShard) {
+		.id = call->shard,.budget = m->budgets - 1,.legacy = call->legacy,.seen = m->clock,
+		.expires = m->seen + policy_of_head(m)->shard_ttl,
+		.gateway = {.allocated = call->units,.available = call->units}
+	};
+	s->last = s->gateway;
+	return a;
+}
+
+/* book takes in figures and receipts that were found in order (G6, D7, D8). */
+static void
+book(Naive *m, NaiveShard *s, const NaiveFigures *f, Number largest, NaiveRecord *record)
+{
+	Number		more = f->excess - s->last.excess;
+
+	s->last = *f;
+	record->units = more;
+	record->budget = m->budgets - 1;
+	if (more > 0)				/* D7: like any usage, once */
+		exceed(m, more);
+	s->booked += more;
+	m->strained = m->strained || !fits(m);
+	if ((f->sealed || s->legacy) && s->receipted == f->spent + f->excess && !s->written_off)
+	{
+		more = f->retired - s->confirmed;
+		s->confirmed += more;	/* proven unused */
+		if (more > 0 && m->budget[s->budget].line == head(m)->line)
+			s->reminted += remint(m, more);
+	}
+	if (largest > m->policy[m->budget[s->budget].policy].hard_limit)
+		m->frozen = true;		/* D8 */
+	if (f->available == 0 && f->reserved == 0 && s->confirmed == f->retired &&
+		s->receipted == f->spent + f->excess)
+		s->settled = true;
+	m->record[m->records++] = *record;
+}
+
+static Answer
+reconcile(Naive *m, const Call *call)
+{
+	NaiveShard *s = naive_shard(m, call->shard);
+	NaiveReport *report = naive_report(m, call->shard, call->key);
+	const Figures *c = &call->figures;
+	NaiveFigures f = {
+		c->allocated, c->available, c->reserved, c->spent, c->retired, c->excess, c->sealed
+	};
+	NaiveRecord record = {.call = RECONCILE,.id = call->shard,.key = call->key};
+	Number		largest = 0;
+	Number		sum = 0;
+
+	if (s == NULL || s->legacy)
+		return (Answer) {.outcome = "UNKNOWN",.dimension = "emergency_shard",.wait_kind = ""};
+	roll(m);
+	if (call->key <= s->reconciled)
+		return memcmp(&report->booked, c, sizeof(*c)) == 0 ? replayed() : conflict("report");
+	if (call->key != s->reconciled + 1)
+		return refused("sequence", "");
+	for (int i = 0; i < m->items; i++)
+		if (m->item[i].shard == s->id && m->item[i].report == call->key)
+		{
+			sum += m->item[i].actual;
+			largest = m->item[i].actual > largest ? m->item[i].actual : largest;
+		}
+	m->strained = m->strained || sum > LARGEST || s->receipted + sum > LARGEST ||
+		f.spent + f.excess > LARGEST;
+	if (f.allocated != s->gateway.allocated || f.available < 0 || f.reserved < 0 || f.spent < 0 ||
+		f.retired < 0 || f.excess < 0 || (f.sealed && f.available > 0) ||
+		f.allocated != f.available + f.reserved + f.spent + f.retired)
+		return refused("conservation", "");
+	if (f.spent < s->last.spent || f.retired < s->last.retired || f.excess < s->last.excess ||
+		f.sealed < s->last.sealed)
+		return refused("falls", "");
+	if (s->receipted + sum > f.spent + f.excess)
+		return refused("receipts", "");
+	s->receipted += sum;
+	s->reconciled = call->key;
+	s->lied = s->lied || memcmp(&report->cut, c, sizeof(*c)) != 0;
+	report->taken = true;
+	report->booked = *c;
+	book(m, s, &f, largest, &record);
+	return accepted();
+}
+
+/* legacy_receipt: an operation takes what it had reserved; the rest stays retired (B8). */
+static Answer
+legacy_receipt(Naive *m, const Call *call)
+{
+	NaiveShard *s = naive_shard(m, call->shard);
+	const NaiveRecord *known = recorded(m, LEGACY_RECEIPT, call->shard, call->operation);
+	NaiveRecord record = {.call = LEGACY_RECEIPT,.id = call->shard,.key = call->operation};
+	NaiveFigures f;
+	Number		took;
+	Number		within;
+
+	if (s == NULL || !s->legacy)
+		return (Answer) {.outcome = "UNKNOWN",.dimension = "emergency_shard",.wait_kind = ""};
+	roll(m);
+	if (known != NULL)
+		return known->granted == call->units && known->reserved == call->reserved
+			? replayed() : conflict("figures");
+	f = s->last;
+	took = smaller(call->reserved, f.available);	/* no more is there */
+	within = smaller(call->units, took);
+	f.available -= took;
+	f.spent += within;
+	f.retired += took - within;
+	f.excess += call->units - within;
+	s->receipted += call->units;
+	s->reconciled++;
+	record.reserved = call->reserved;
+	record.granted = call->units;
+	book(m, s, &f, call->units, &record);
+	return accepted();
+}
+
+/* write_off gives a shard up: its units stay retired (G6). */
+static Answer
+write_off(Naive *m, const Call *call)
+{
+	NaiveShard *s = naive_shard(m, call->shard);
+
+	roll(m);
+	if (s->settled)
+		return replayed();
+	s->written_off = s->settled = true;
+	return accepted();
+}
+
 static Answer
 publish(Naive *m, const Call *call)
 {
@@ -974,6 +1138,22 @@ decide(Naive *m, const Call *call)
 			return record_usage(m, call);
 		case GRANT:
 			return grant(m, call);
+		case ISSUE:
+			return issue(m, call);
+		case RECONCILE:
+			return reconcile(m, call);
+		case WRITE_OFF:
+			return write_off(m, call);
+		case LEGACY_RECEIPT:
+			return legacy_receipt(m, call);
+		case GATEWAY_RESERVE:
+		case GATEWAY_SETTLE:
+		case GATEWAY_RELEASE:
+		case GATEWAY_EXPIRE:
+		case GATEWAY_SEAL:
+		case GATEWAY_BOOT:
+		case REPORT:
+			return naive_gateway_call(m, call);
 	}
 	return unknown();
 }
@@ -986,6 +1166,7 @@ naive_open(Naive *m, const Document *policy, int64_t clock)
 	m->frozen = m->draining = m->route_frozen = m->wrote = m->strained = m->capped = false;
 	m->policies = 1;
 	m->in_force = m->budgets = m->reservations = m->records = 0;
+	m->shards = m->items = m->reports = 0;
 	m->policy[0] = *policy;
 	m->since[0] = clock;
 	/* B2: at the cap */
@@ -1105,9 +1286,11 @@ check_reservations(const Naive *m, const Naive *before, const Call *call)
 	bool		ends_holds = call->name == RESERVE || call->name == EXTEND;
 	Number		held[BUDGETS_MAX];
 	Number		spent[BUDGETS_MAX];
+	Number		issued[BUDGETS_MAX];
 
 	memset(held, 0, sizeof(held[0]) * (size_t) m->budgets);
 	memset(spent, 0, sizeof(spent[0]) * (size_t) m->budgets);
+	memset(issued, 0, sizeof(issued[0]) * (size_t) m->budgets);
 	for (int i = 0; i < m->reservations; i++)
 	{
 		const NaiveReservation *r = &m->reservation[i];
@@ -1143,15 +1326,19 @@ check_reservations(const Naive *m, const Naive *before, const Call *call)
 	}
 	for (int i = 0; i < m->records; i++)
 	{
-		if (m->record[i].call == RECORD_USAGE)
+		if (m->record[i].call == RECORD_USAGE || m->record[i].call == RECONCILE ||
+			m->record[i].call == LEGACY_RECEIPT)
 			spent[m->record[i].budget] += m->record[i].units;
 		RULE(i >= before->records ||
 			 memcmp(&m->record[i], &before->record[i], sizeof(m->record[i])) == 0,
 			 "D12, D13, E3 recorded once");
-		RULE(m->record[i].granted <= m->record[i].units, "E3 granted");
+		RULE(m->record[i].call != GRANT || m->record[i].granted <= m->record[i].units, "E3 granted");
 	}
+	for (int i = 0; i < m->shards; i++)
+		issued[m->shard[i].budget] += m->shard[i].gateway.allocated;
 	for (int i = 0; i < m->budgets; i++)
 	{
+		RULE(m->budget[i].retired == issued[i], "G2 retired");
 		RULE(m->budget[i].reserved == held[i], "C2 reserved");
 		RULE(m->budget[i].spent == spent[i], "C2 spent");
 	}
@@ -1175,37 +1362,42 @@ static const char *
 check_operator(const Naive *m, const Naive *before, const Call *call)
 {
 	bool		moves_none = call->name == START || call->name == REPORT_PROGRESS ||
-		call->name == REPORT_UNKNOWN || call->name == CLAIM || call->name == RESOLVE;
+		call->name == REPORT_UNKNOWN || call->name == CLAIM || call->name == RESOLVE ||
+		call->name >= GATEWAY_RESERVE;
 
 	RULE(!before->frozen || m->frozen || (call->name == UNFREEZE && debt(m) == 0), "D8 unfreeze");
 	RULE(!moves_none || (m->budgets == before->budgets &&
 						 memcmp(m->budget, before->budget,
 								sizeof(m->budget[0]) * (size_t) m->budgets) == 0),
-		 "D5, D10 a balance moved");
+		 "D5, D10, G4 a balance moved");
 	return NULL;
 }
 
 /*
  * check_bound: carry-over is never free capacity (B5).  For each line, what its
- * budgets have spent less the overdraft, hold, and what the line has paid to
- * debts, and what the head can still spend less its deficit, is at most what
+ * budgets have spent less the overdraft, hold, have in shards and not confirmed
+ * unused, and what the line has paid to debts, and what the head can still spend less its deficit, is at most what
  * the line opened with + elapsed time * rate + changes of quota + grants.
  */
 static const char *
 check_bound(const Naive *m)
 {
 	const NaiveBudget *h = const_head(m);
+	Number		confirmed[BUDGETS_MAX];
 	Number		repaid = 0;
 	Number		paid = m->paid_unopened;
 	Number		used = 0;
 
+	memset(confirmed, 0, sizeof(confirmed[0]) * (size_t) m->budgets);
+	for (int i = 0; i < m->shards; i++)
+		confirmed[m->shard[i].budget] += m->shard[i].confirmed;
 	for (int i = 0; i < m->budgets; i++)
 	{
 		const NaiveBudget *b = &m->budget[i];
 		bool		ends = b == h || b[1].line != b->line;
 
 		repaid += b->repaid;
-		used += b->spent - b->issued + b->reserved + b->retired;
+		used += b->spent - b->issued + b->reserved + b->retired - confirmed[i];
 		if (!ends)
 			continue;
 		used += m->line[b->line].paid - b->deficit + (b == h ? b->available : 0);
@@ -1233,6 +1425,8 @@ naive_check(const Naive *m, const Naive *before, const Call *call, const Answer 
 		broken = check_operator(m, before, call);
 	if (broken == NULL)
 		broken = check_bound(m);
+	if (broken == NULL)
+		broken = naive_check_shards(m, before, call);
 	if (broken != NULL)
 		return broken;
 	RULE(h->available <= policy_of_head(m)->cap, "C4 cap");
@@ -1257,6 +1451,7 @@ naive_show_pair(const Naive *m, PairView *view)
 
 	*view = (PairView) {
 		.budgets = m->budgets,.reservations = m->reservations,.records = m->records,
+		.shards = m->shards,.items = m->items,.reports = m->reports,
 		.debt = (int64_t) debt(m),
 		.older_debt = (int64_t) (debt(m) - (h->issued - h->repaid)),
 		.older_reserved = (int64_t) (outstanding(m) - h->reserved),.older_repaid = 0,

@@ -18,7 +18,9 @@
  *   earlier one than it has changes nothing;
  * - the limits of one reservation judge all units of an extended one, but not
  *   where no unit is added;
- * - recorded usage is one execution under the hard limit of the head's policy.
+ * - recorded usage is one execution under the hard limit of the head's policy;
+ * - a gateway is one for all shards, has each from its issue on, and ends no due
+ *   hold on its own; a report takes the receipts in the order of the items.
  */
 #ifndef MODEL_NAIVE_H
 #define MODEL_NAIVE_H
@@ -81,7 +83,68 @@ typedef struct NaiveRecord
 	Number		deadline;		/* of an extension */
 	int			budget;			/* that bore the usage */
 	Number		granted;		/* what of a grant found room */
+	Number		reserved;		/* by the operation of an old limiter's receipt */
 } NaiveRecord;
+
+typedef struct NaiveFigures
+{
+	Number		allocated;
+	Number		available;
+	Number		reserved;
+	Number		spent;
+	Number		retired;
+	Number		excess;
+	bool		sealed;
+} NaiveFigures;
+
+/* A shard: what its gateway holds, and what the ledger knows of it (G). */
+typedef struct NaiveShard
+{
+	int			id;
+	int			budget;			/* that gave the units */
+	bool		legacy;			/* the old limiter's share (B8) */
+	/* at the gateway */
+	NaiveFigures gateway;
+	Number		seen;			/* the latest instant that it has seen (A3) */
+	Number		expires;
+	int			cut;			/* number of the last report */
+	/* at the ledger */
+	NaiveFigures last;			/* as reconciled last */
+	int			reconciled;		/* number of that report */
+	Number		receipted;
+	Number		booked;			/* excess, on the pair's heads */
+	Number		confirmed;
+	Number		reminted;
+	bool		written_off;
+	bool		settled;
+	bool		lied;			/* a report was taken in that was not as it was cut */
+} NaiveShard;
+
+/* What is held against a shard. */
+typedef struct NaiveItem
+{
+	int			id;
+	int			shard;
+	int			operation;
+	int			receipt;
+	int			report;			/* its receipt went with this one; 0: with none yet */
+	Number		units;
+	Number		actual;
+	Number		excess;
+	Number		overdraft;
+	Number		expires;
+	NaiveState	state;
+} NaiveItem;
+
+/* A report that was cut.  It stays, so that it can be delivered late and often. */
+typedef struct NaiveReport
+{
+	int			shard;
+	int			number;
+	bool		taken;			/* by the ledger, with these figures: */
+	Figures		booked;
+	Figures		cut;
+} NaiveReport;
 
 /* For the bound of B5 only: what a line may use, and what it paid to debts. */
 typedef struct NaiveLine
@@ -109,12 +172,18 @@ typedef struct Naive
 	int			budgets;
 	int			reservations;
 	int			records;
+	int			shards;
+	int			items;
+	int			reports;
 	Number		since[POLICIES_MAX];
 	Document	policy[POLICIES_MAX];
 	NaiveLine	line[BUDGETS_MAX + 1];
 	NaiveBudget budget[BUDGETS_MAX];	/* opening order; the last is the head */
 	NaiveReservation reservation[LENGTH_MAX];
 	NaiveRecord record[LENGTH_MAX];
+	NaiveShard	shard[LENGTH_MAX];
+	NaiveItem	item[LENGTH_MAX];
+	NaiveReport report[LENGTH_MAX];
 } Naive;
 
 /* naive_open makes the pair, at its first call (B3). */
@@ -143,5 +212,21 @@ extern void naive_show_pair(const Naive *m, PairView *view);
 extern void naive_show_budget(const Naive *m, int index, BudgetView *view);
 extern void naive_show_reservation(const Naive *m, int index, ReservationView *view);
 extern void naive_show_record(const Naive *m, int index, RecordView *view);
+extern void naive_show_shard(const Naive *m, int index, ShardView *view);
+extern void naive_show_item(const Naive *m, int index, ItemView *view);
+extern void naive_show_report(const Naive *m, int index, ReportView *view);
+
+/* ---- naive_gateway.c: the gateway's side of shards (G1, G4-G6) ----------- */
+
+extern NaiveShard *naive_shard(Naive *m, int id);
+extern NaiveReport *naive_report(Naive *m, int shard, int number);
+
+/* naive_figures are the gateway's, as a report carries them. */
+extern Figures naive_figures(const NaiveFigures *f);
+
+extern Answer naive_gateway_call(Naive *m, const Call *call);
+
+/* naive_check_shards names the rule of shards that this step broke, or returns NULL. */
+extern const char *naive_check_shards(const Naive *m, const Naive *before, const Call *call);
 
 #endif							/* MODEL_NAIVE_H */

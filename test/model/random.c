@@ -67,6 +67,34 @@ enum
 	F(late_is_early, "times one late roll gave what many early ones gave") \
 	F(waits_proved, "stated waits proved by a twin, by refill") \
 	F(windows_waited, "stated waits proved by a twin, by windows") \
+	F(share_freed, "shards issued in the share that a settled one left") \
+	F(covered_here, "excess at a gateway that the shard had available") \
+	F(excess_here, "excess at a gateway above its shard") \
+	F(retired_late, "units that came back to a sealed shard") \
+	F(sealed_by_boot, "open shards sealed by a boot") \
+	F(unknown_by_boot, "boots that made usage unknown") \
+	F(bound_by_receipt, "operations bound by their receipt, after a boot") \
+	F(parts_of_receipts, "reports that left receipts for the next one") \
+	F(waited_for_receipts, "sealed reports that confirmed nothing before all receipts came") \
+	F(waited_for_seal, "unsealed reports with units retired or to come") \
+	F(open_confirmed, "sealed reports confirmed while usage was still open") \
+	F(units_reminted, "reports that minted units of a shard again") \
+	F(reminted_later, "reports that minted them again in a later budget of the line") \
+	F(remint_paid, "reports whose units paid debt") \
+	F(remint_filled, "reports whose units filled a deficit") \
+	F(remint_burned, "reports whose units found the head full") \
+	F(shards_lapsed, "reports whose units lapsed, as their window had ended") \
+	F(excess_covered, "reports whose excess was covered by what was available") \
+	F(excess_in_debt, "reports whose excess became debt") \
+	F(excess_repaid_at_once, "reports whose units paid for their own excess") \
+	F(frozen_by_shard, "pairs frozen by a report") \
+	F(late_reports, "late reports after a write-off") \
+	F(late_excess, "excess of a shard that was written off, booked") \
+	F(late_retired, "units of a shard that was written off, kept retired") \
+	F(shards_settled, "shards settled by their report") \
+	F(lies_taken, "reports taken in that were not as they were cut") \
+	F(legacy_reminted, "units of the old limiter minted again") \
+	F(legacy_above, "receipts of the old limiter above its share") \
 	F(repeats, "exact repeats") \
 	F(contradictions, "repeats with other figures") \
 	F(capped, "sequences ended because refill met the end of bigint") \
@@ -88,7 +116,12 @@ static const char *const call_name[CALLS] = {
 	[RESOLVE] = "resolve",[REPAY] = "repay",[UNFREEZE] = "unfreeze",[FREEZE] = "freeze",
 	[DRAIN] = "drain",[PUBLISH] = "publish",[EXTEND] = "extend",
 	[REPORT_PROGRESS] = "report_progress",[RECORD_USAGE] = "record_usage",[GRANT] = "grant",
-	[FREEZE_ROUTE] = "freeze_route",[UNFREEZE_ROUTE] = "unfreeze_route"
+	[FREEZE_ROUTE] = "freeze_route",[UNFREEZE_ROUTE] = "unfreeze_route",
+	[ISSUE] = "issue",[RECONCILE] = "reconcile",[WRITE_OFF] = "write_off",
+	[LEGACY_RECEIPT] = "legacy_receipt",[GATEWAY_RESERVE] = "gateway_reserve",
+	[GATEWAY_SETTLE] = "gateway_settle",[GATEWAY_RELEASE] = "gateway_release",
+	[GATEWAY_EXPIRE] = "gateway_expire",[GATEWAY_SEAL] = "gateway_seal",
+	[GATEWAY_BOOT] = "gateway_boot",[REPORT] = "report"
 };
 
 /* By call and dimension; a replay counts in the last column. */
@@ -111,7 +144,16 @@ static const char *const must_happen[CALLS] = {
 	"reservation",
 	[REPORT_PROGRESS] = ",=,not_started,operation,settled,reservation",
 	[RECORD_USAGE] = ",=,figures,operation_elsewhere",[GRANT] = ",=,grant",
-	[FREEZE_ROUTE] = "",[UNFREEZE_ROUTE] = ""
+	[FREEZE_ROUTE] = "",[UNFREEZE_ROUTE] = "",
+	[ISSUE] = ",=,shard,draining,emergency_mode,frozen,cap,emergency_share,debt,available",
+	[RECONCILE] = ",=,report,sequence,conservation,falls,receipts,emergency_shard",
+	[WRITE_OFF] = ",=",[LEGACY_RECEIPT] = ",=,figures,emergency_shard",
+	[GATEWAY_RESERVE] = ",deadline,largest_reservation,excess,sealed,shard_expired,available,"
+	"operation_elsewhere",
+	[GATEWAY_SETTLE] = ",=,not_started,operation,operation_elsewhere,figures,reservation",
+	[GATEWAY_RELEASE] = ",=,already_started,expired,settled,reservation",
+	[GATEWAY_EXPIRE] = ",not_due,already_started,settled,released,expired,reservation",
+	[GATEWAY_SEAL] = ",=",[GATEWAY_BOOT] = "",[REPORT] = ""
 };
 
 /* column_of finds the column of an answer that both sides gave. */
@@ -178,7 +220,9 @@ typedef struct Run
 	int			shape;			/* of its epochs */
 	bool		huge;			/* units near the end of bigint (A2); waits and twins,
 								 * where sums are capped, are not compared then */
+	bool		shards;			/* it issues some */
 	int			next_id;
+	int			next_shard;
 	int			next_operation;
 	int			next_key;		/* of an extension or a grant */
 	int			remembered;
@@ -242,6 +286,8 @@ random_document(int64_t generation)
 	};
 	static const int64_t hold_ttls[] = {3, 6, 15, 40};
 	static const int64_t execution_ttls[] = {4, 10, 30};
+	static const int64_t shares[] = {0, 20, 50, 75, 100, 100};
+	static const int64_t shard_ttls[] = {5, 30, 100, 200};
 	Document	d = {.generation = generation};
 
 	do
@@ -254,6 +300,8 @@ random_document(int64_t generation)
 	memcpy(d.epoch, run.shape < 3 ? epochs[run.shape] : ONE_OF(epochs), sizeof(d.epoch));
 	d.hold_ttl = ONE_OF(hold_ttls);
 	d.execution_ttl = ONE_OF(execution_ttls);
+	d.share = ONE_OF(shares);
+	d.shard_ttl = ONE_OF(shard_ttls);
 	return d;
 }
 
@@ -272,7 +320,8 @@ begin(int64_t seed)
 	memcpy(run.kinds, ONE_OF(mixes), sizeof(run.kinds));
 	run.shape = (int) between(0, 5);
 	run.huge = one_in(8);
-	run.next_id = run.next_operation = run.next_key = 1;
+	run.shards = one_in(2);
+	run.next_id = run.next_shard = run.next_operation = run.next_key = 1;
 	run.clock = LL_PERIOD_ORIGIN + between(-30, 40);
 	first = random_document(1);
 	naive_open(&naive, &first, run.clock);
@@ -311,6 +360,17 @@ wanted(CallName name, const NaiveReservation *r)
 		case PUBLISH:
 		case RECORD_USAGE:
 		case GRANT:
+		case ISSUE:
+		case RECONCILE:
+		case WRITE_OFF:
+		case LEGACY_RECEIPT:
+		case GATEWAY_RESERVE:
+		case GATEWAY_SETTLE:
+		case GATEWAY_RELEASE:
+		case GATEWAY_EXPIRE:
+		case GATEWAY_SEAL:
+		case GATEWAY_BOOT:
+		case REPORT:
 			break;
 	}
 	return false;
@@ -357,10 +417,10 @@ new_reserve(const NaiveReservation *r)
 	};
 }
 
-static Call
-new_settle(const NaiveReservation *r)
+/* some_actual is what an execution used of so many units, or above them. */
+static int64_t
+some_actual(int64_t units)
 {
-	int64_t		units = (int64_t) r->units;
 	int64_t		actual;
 
 	switch (between(0, 6))
@@ -380,8 +440,14 @@ new_settle(const NaiveReservation *r)
 			actual = between(0, units);
 			break;
 	}
+	return actual;
+}
+
+static Call
+new_settle(const NaiveReservation *r)
+{
 	return (Call) {
-		.name = SETTLE,.id = r->id,.units = actual,.digest = (int) between(0, 2),
+		.name = SETTLE,.id = r->id,.units = some_actual((int64_t) r->units),.digest = (int) between(0, 2),
 		.attested = one_in(3),
 		.operation = one_in(12) ? run.next_operation++ : r->operation
 	};
@@ -464,6 +530,216 @@ some_operation(const NaiveReservation *r)
 	return one_in(10) && other->operation != 0 ? other->operation : run.next_operation++;
 }
 
+/* ---- shards -------------------------------------------------------------- */
+
+/* wants tells whether a call would do something with a shard. */
+static bool
+wants(CallName name, const NaiveShard *s)
+{
+	if (name == GATEWAY_RESERVE)
+		return !s->gateway.sealed && s->expires > run.clock && s->gateway.available > 0;
+	if (name == GATEWAY_SEAL)
+		return !s->gateway.sealed;
+	if (name == REPORT)
+		return s->cut == s->reconciled && !s->settled;
+	if (name == RECONCILE)
+		return s->cut > s->reconciled;
+	return !s->settled;
+}
+
+/* some_shard: mostly one that the call would do something with; NULL: there is none. */
+static const NaiveShard *
+some_shard(CallName name, bool legacy)
+{
+	const NaiveShard *choice = NULL;
+	bool		any = one_in(6);
+	int			count = 0;
+
+	for (int i = 0; i < naive.shards; i++)
+		if (naive.shard[i].legacy == legacy && (any || wants(name, &naive.shard[i])) &&
+			one_in(++count))
+			choice = &naive.shard[i];
+	return choice;
+}
+
+/* some_item: mostly one that the call would do something with. */
+static const NaiveItem *
+some_item(CallName name)
+{
+	const NaiveItem *choice = NULL;
+	bool		any = one_in(5);
+	int			count = 0;
+
+	for (int i = 0; i < naive.items; i++)
+	{
+		NaiveState	state = naive.item[i].state;
+		bool		wanted = name == GATEWAY_SETTLE ? state == STARTED || state == USAGE_UNKNOWN
+			: state == RESERVED;
+
+		if ((any || wanted) && one_in(++count))
+			choice = &naive.item[i];
+	}
+	return choice;
+}
+
+static int
+operation_of_an_item(void)
+{
+	const NaiveItem *item = some_item(GATEWAY_SETTLE);
+
+	return one_in(12) && item != NULL && item->operation != 0
+		? item->operation : run.next_operation++;
+}
+
+static Call
+new_issue(void)
+{
+	const Document *p = &naive.policy[naive.budget[naive.budgets - 1].policy];
+	int64_t		share = p->cap / 100 * p->share + p->cap % 100 * p->share / 100;
+
+	return (Call) {
+		.name = ISSUE,.shard = run.next_shard++,.legacy = one_in(6),
+		.units = share == 0 || one_in(5) ? some_units() : between(1, share)
+	};
+}
+
+/* tamper changes a figure of a report, or takes from one what it gives to another. */
+static void
+tamper(Figures *f)
+{
+	int64_t	   *figure[] = {
+		&f->allocated, &f->available, &f->reserved, &f->spent, &f->retired, &f->excess
+	};
+	int64_t		by = one_in(2) ? 1 : -1;
+
+	if (one_in(4) && f->spent > 0)	/* what was used is to come back */
+	{
+		f->spent--;
+		f->retired++;
+		return;
+	}
+	for (int n = (int) between(1, 2); n > 0; n--, by = -by)
+	{
+		int64_t    *one = ONE_OF(figure);
+
+		if (*one < INT64_MAX)
+			*one += by;
+	}
+	if (one_in(8))
+		f->sealed = !f->sealed;
+}
+
+/* deliver sends a report: mostly the next one, else any; seldom not as it was cut. */
+static bool
+deliver(Call *call)
+{
+	const NaiveShard *s = some_shard(RECONCILE, false);
+	const NaiveReport *report;
+
+	if (one_in(50) && (s = some_shard(RECONCILE, true)) != NULL)
+	{
+		*call = (Call) {.name = RECONCILE,.shard = s->id,.key = 1};
+		return true;
+	}
+	if (s == NULL || s->cut == 0)
+		return false;
+	*call = (Call) {
+		.name = RECONCILE,.shard = s->id,
+		.key = one_in(6) || s->reconciled == s->cut ? (int) between(1, s->cut) : s->reconciled + 1
+	};
+	report = naive_report(&naive, s->id, call->key);
+	call->figures = report->taken ? report->booked : report->cut;
+	if (one_in(10))
+		tamper(&call->figures);
+	return true;
+}
+
+static Call
+new_legacy_receipt(const NaiveShard *s)
+{
+	int64_t		left = (int64_t) s->last.available;
+	int64_t		reserved = one_in(8) && left < 100 ? left + between(1, 3) : between(0, left);
+
+	if (!run.huge && one_in(2))
+		reserved = between(0, reserved < 3 ? reserved : 3);
+	return (Call) {
+		.name = LEGACY_RECEIPT,.shard = s->id,.operation = run.next_operation++,
+		.reserved = reserved,.units = one_in(3) ? some_actual(reserved) : between(0, reserved)
+	};
+}
+
+static Call
+new_gateway_reserve(const NaiveShard *s)
+{
+	int64_t		left = (int64_t) s->gateway.available;
+
+	return (Call) {
+		.name = GATEWAY_RESERVE,.id = run.next_id++,.shard = s->id,
+		.units = one_in(8) ? some_units() : 1 + between(0, run.huge || left < 4 ? left / 2 : 3),
+		.deadline = one_in(10) ? run.clock + between(-2, 4) : NO_LIMIT,
+		.operation = one_in(3) ? 0 : operation_of_an_item()
+	};
+}
+
+/* on_item ends what is held at the gateway. */
+static bool
+on_item(Call *call)
+{
+	const NaiveItem *item = some_item(call->name);
+
+	if (item == NULL && !one_in(10))
+		return false;
+	call->id = item == NULL || one_in(40) ? -1 : item->id;
+	if (call->name != GATEWAY_SETTLE)
+		return true;
+	call->units = some_actual(item != NULL ? (int64_t) item->units : 1);
+	call->digest = (int) between(0, 2);
+	if (item != NULL && item->state == USAGE_UNKNOWN && item->operation == 0 && one_in(5))
+		item = &naive.item[between(0, naive.items - 1)];	/* perhaps another's operation */
+	call->operation = item == NULL || item->operation == 0 || one_in(12)
+		? operation_of_an_item() : item->operation;
+	return true;
+}
+
+/* choose_shard_call completes a call about shards; false: there is none to be about. */
+static bool
+choose_shard_call(Call *call)
+{
+	CallName	name = call->name;
+	const NaiveShard *s = some_shard(name, name == LEGACY_RECEIPT ? !one_in(20)
+									 : name == WRITE_OFF && one_in(4));
+
+	*call = (Call) {.name = name};
+	if (name == ISSUE)
+		*call = new_issue();
+	else if (name == RECONCILE)
+		return deliver(call);
+	else if (name == GATEWAY_SETTLE || name == GATEWAY_RELEASE || name == GATEWAY_EXPIRE)
+		return on_item(call);
+	else if (s == NULL)
+		return false;
+	else if (name == LEGACY_RECEIPT)
+		*call = new_legacy_receipt(s);
+	else if (name == GATEWAY_RESERVE)
+		*call = new_gateway_reserve(s);
+	else
+		*call = (Call) {
+			.name = name,.shard = s->id,.receipts = one_in(4) ? (int) between(0, 1) : LENGTH_MAX
+		};
+	return true;
+}
+
+/* hurry: a deficit lasts for its window alone, so units of shards are called in. */
+static CallName
+hurry(CallName name)
+{
+	static const CallName in_turn[] = {GATEWAY_SEAL, REPORT, RECONCILE, RECONCILE};
+
+	if (naive.shards == 0 || naive.budget[naive.budgets - 1].deficit == 0 || one_in(3))
+		return name;
+	return ONE_OF(in_turn);
+}
+
 /* repeat sends a call again, or contradicts it (D2, D5, D6, D12, D13, E3). */
 static bool
 repeat(Call *call)
@@ -475,16 +751,21 @@ repeat(Call *call)
 	*call = run.memory[between(0, (run.remembered < REMEMBERED ? run.remembered : REMEMBERED) - 1)];
 	run.expected = contradict ? "CONFLICT" : "ACCEPTED";
 	run.expected_replay = !contradict;
-	if (contradict && (call->name == RELEASE || call->name == RESOLVE))
+	if (contradict && (call->name == RELEASE || call->name == RESOLVE ||
+					   call->name == GATEWAY_RELEASE))
 		return false;
 	facts[contradict ? contradictions : repeats]++;
 	if (!contradict)
 		return true;
-	if (call->name == START || (call->name == SETTLE && one_in(3)))
+	if (call->name == RECONCILE)
+		call->figures.reserved--;
+	else if (call->name == START ||
+			 ((call->name == SETTLE || call->name == GATEWAY_SETTLE) && one_in(3)))
 		call->operation = run.next_operation++;
 	else if (call->name == EXTEND && one_in(2))
 		call->deadline = call->deadline == NO_LIMIT ? run.clock : call->deadline + 1;
-	else if ((call->name == RESERVE || call->name == SETTLE) && one_in(2))
+	else if ((call->name == RESERVE || call->name == SETTLE ||
+			  call->name == GATEWAY_SETTLE) && one_in(2))
 		call->digest++;
 	else
 		call->units -= call->units > 1 ? 1 : -1;
@@ -503,22 +784,29 @@ choose_call(Call *call)
 		{RESERVE, 240}, {START, 130}, {SETTLE, 130}, {RELEASE, 45}, {REPORT_UNKNOWN, 35},
 		{CLAIM, 40}, {FINISH, 30}, {RESOLVE, 12}, {REPAY, 20}, {UNFREEZE, 30}, {FREEZE, 3},
 		{DRAIN, 3}, {PUBLISH, 40}, {EXTEND, 90}, {REPORT_PROGRESS, 40}, {RECORD_USAGE, 25},
-		{GRANT, 20}, {FREEZE_ROUTE, 3}, {UNFREEZE_ROUTE, 30}, {CALLS, 60}	/* CALLS: a repeat */
+		{GRANT, 20}, {FREEZE_ROUTE, 3}, {UNFREEZE_ROUTE, 30}, {CALLS, 60},	/* CALLS: a repeat */
+		{ISSUE, 120}, {RECONCILE, 200}, {WRITE_OFF, 8}, {LEGACY_RECEIPT, 30},
+		{GATEWAY_RESERVE, 160}, {GATEWAY_SETTLE, 200}, {GATEWAY_RELEASE, 25},
+		{GATEWAY_EXPIRE, 30}, {GATEWAY_SEAL, 60}, {GATEWAY_BOOT, 12}, {REPORT, 200}
 	};
 	const NaiveReservation *r;
 	int64_t		ticket = 0;
 	int			i = 0;
 
 	for (size_t n = 0; n < sizeof(table) / sizeof(table[0]); n++)
-		ticket += table[n].weight;
+		if (run.shards || table[n].name < ISSUE || table[n].name == CALLS)
+			ticket += table[n].weight;
 	ticket = between(0, ticket - 1);
 	run.expected = NULL;
 	while (ticket >= table[i].weight)
 		ticket -= table[i++].weight;
 	if (table[i].name == CALLS)
 		return repeat(call);
-	r = some_reservation(table[i].name);
-	*call = (Call) {.name = table[i].name,.id = one_in(40) || r == NULL ? -1 : r->id};
+	*call = (Call) {.name = hurry(table[i].name)};
+	if (call->name >= ISSUE)
+		return choose_shard_call(call);
+	r = some_reservation(call->name);
+	*call = (Call) {.name = call->name,.id = one_in(40) || r == NULL ? -1 : r->id};
 	switch (call->name)
 	{
 		case RESERVE:
@@ -572,6 +860,17 @@ choose_call(Call *call)
 		case DRAIN:
 		case FREEZE_ROUTE:
 		case UNFREEZE_ROUTE:
+		case ISSUE:
+		case RECONCILE:
+		case WRITE_OFF:
+		case LEGACY_RECEIPT:
+		case GATEWAY_RESERVE:
+		case GATEWAY_SETTLE:
+		case GATEWAY_RELEASE:
+		case GATEWAY_EXPIRE:
+		case GATEWAY_SEAL:
+		case GATEWAY_BOOT:
+		case REPORT:
 			break;
 	}
 	return true;
@@ -585,13 +884,15 @@ print_document(const Document *d)
 	static const char *const kinds[KINDS] = {"continuous", "window", "none"};
 
 	printf("#   policy %d: %s cap %lld, %lld every %lld, epochs %lld/%lld/%lld, largest %lld, "
-		   "outstanding %lld, hard limit %lld, overdraft %lld, ttl %lld/%lld\n",
+		   "outstanding %lld, hard limit %lld, overdraft %lld, ttl %lld/%lld, "
+		   "shards %lld%% for %lld\n",
 		   (int) d->generation, kinds[d->kind], (long long) d->cap, (long long) d->units,
 		   (long long) d->interval, (long long) d->epoch[0], (long long) d->epoch[1],
 		   (long long) d->epoch[2], (long long) d->largest,
 		   d->outstanding == NO_LIMIT ? -1LL : (long long) d->outstanding,
 		   (long long) d->hard_limit, (long long) d->maximum_overdraft,
-		   (long long) d->hold_ttl, (long long) d->execution_ttl);
+		   (long long) d->hold_ttl, (long long) d->execution_ttl, (long long) d->share,
+		   (long long) d->shard_ttl);
 }
 
 static void
@@ -610,11 +911,66 @@ print_answer(const char *side, const Answer *a)
 		printf(" %s %lld", #name, (long long) n.name);
 
 static void
+print_figures(const char *whose, const Figures *a, const Figures *b)
+{
+	Figures		n = *a;
+	Figures		l = *b;
+
+	printf("\n#     %s:", whose);
+	FIGURE_FIELDS(PRINT)
+}
+
+static void
+print_shards(int shards, int items, int reports)
+{
+	for (int i = 0; i < shards; i++)
+	{
+		ShardView	n;
+		ShardView	l;
+
+		naive_show_shard(&naive, i, &n);
+		ledger_show_shard(&ledger, i, &l);
+		printf("\n#   shard %d, naive:", i);
+		SHARD_FIELDS(PRINT)
+		print_figures("gateway", &n.gateway, &l.gateway);
+		print_figures("last", &n.last, &l.last);
+	}
+	for (int i = 0; i < items; i++)
+	{
+		ItemView	n;
+		ItemView	l;
+
+		naive_show_item(&naive, i, &n);
+		ledger_show_item(&ledger, i, &l);
+		printf("\n#   item %d, naive: %s", i, n.state);
+		if (strcmp(n.state, l.state) != 0)
+			printf(", ledger %s  <<<", l.state);
+		ITEM_FIELDS(PRINT)
+	}
+	for (int i = 0; i < reports; i++)
+	{
+		ReportView	n;
+		ReportView	l;
+
+		naive_show_report(&naive, i, &n);
+		ledger_show_report(&ledger, i, &l);
+		printf("\n#   report %d, naive:", i);
+		REPORT_FIELDS(PRINT)
+		print_figures("cut", &n.cut, &l.cut);
+		if (n.taken || l.taken)
+			print_figures("booked", &n.booked, &l.booked);
+	}
+}
+
+static void
 print_states(void)
 {
 	int			budgets;
 	int			rows;
 	int			records;
+	int			shards;
+	int			items;
+	int			reports;
 
 	{
 		PairView	n;
@@ -627,6 +983,9 @@ print_states(void)
 		budgets = (int) (n.budgets < l.budgets ? n.budgets : l.budgets);
 		rows = (int) (n.reservations < l.reservations ? n.reservations : l.reservations);
 		records = (int) (n.records < l.records ? n.records : l.records);
+		shards = (int) (n.shards < l.shards ? n.shards : l.shards);
+		items = (int) (n.items < l.items ? n.items : l.items);
+		reports = (int) (n.reports < l.reports ? n.reports : l.reports);
 	}
 	for (int i = 0; i < budgets; i++)
 	{
@@ -660,6 +1019,7 @@ print_states(void)
 		printf("\n#   record %d, naive:", i);
 		RECORD_FIELDS(PRINT)
 	}
+	print_shards(shards, items, reports);
 	printf("\n");
 }
 
@@ -678,6 +1038,13 @@ fail(const char *what)
 		   c->digest, c->operation, c->deadline == NO_LIMIT ? -1LL : (long long) c->deadline,
 		   c->by_caller ? ", by the caller" : "", c->attested ? ", attested" : "",
 		   c->wrong_region ? ", wrong region" : "", c->wrong_estimator ? ", wrong estimator" : "");
+	if (c->name >= ISSUE)
+		printf("#   shard %d%s, receipts %d, reserved %lld, figures %lld = %lld + %lld + %lld + %lld, "
+			   "excess %lld%s\n", c->shard, c->legacy ? " of the old limiter" : "", c->receipts,
+			   (long long) c->reserved, (long long) c->figures.allocated,
+			   (long long) c->figures.available, (long long) c->figures.reserved,
+			   (long long) c->figures.spent, (long long) c->figures.retired,
+			   (long long) c->figures.excess, c->figures.sealed ? ", sealed" : "");
 	print_answer("naive", &run.naive_said);
 	print_answer("ledger", &run.ledger_said);
 	for (int i = 0; i < naive.policies; i++)
@@ -697,6 +1064,42 @@ same_answer(void)
 	return strcmp(n->outcome, l->outcome) == 0 && strcmp(n->dimension, l->dimension) == 0 &&
 		strcmp(n->wait_kind, l->wait_kind) == 0 && (n->wait == l->wait || run.huge) &&
 		n->replayed == l->replayed && n->overflow == l->overflow && n->wrote == l->wrote;
+}
+
+static bool
+same_shards(const PairView *p)
+{
+	for (int i = 0; i < p->shards; i++)
+	{
+		ShardView	n;
+		ShardView	l;
+
+		naive_show_shard(&naive, i, &n);
+		ledger_show_shard(&ledger, i, &l);
+		if (memcmp(&n, &l, sizeof(n)) != 0)
+			return false;
+	}
+	for (int i = 0; i < p->items; i++)
+	{
+		ItemView	n;
+		ItemView	l;
+
+		naive_show_item(&naive, i, &n);
+		ledger_show_item(&ledger, i, &l);
+		if (strcmp(n.state, l.state) != 0 || memcmp(&n, &l, offsetof(ItemView, state)) != 0)
+			return false;
+	}
+	for (int i = 0; i < p->reports; i++)
+	{
+		ReportView	n;
+		ReportView	l;
+
+		naive_show_report(&naive, i, &n);
+		ledger_show_report(&ledger, i, &l);
+		if (memcmp(&n, &l, sizeof(n)) != 0)
+			return false;
+	}
+	return true;
 }
 
 static bool
@@ -740,7 +1143,7 @@ same_states(void)
 		if (memcmp(&n, &l, sizeof(n)) != 0)
 			return false;
 	}
-	return true;
+	return same_shards(&pn);
 }
 
 static const NaiveReservation *
@@ -796,6 +1199,81 @@ count_settlement(void)
 
 	facts[attested] += run.call.attested && r->progress > 0;
 	facts[below_progress] += r->actual < r->progress;
+}
+
+/* count_report notes what figures did that the ledger took in. */
+static void
+count_report(const NaiveShard *s, const NaiveShard *was, const NaiveBudget *old)
+{
+	const NaiveBudget *h = &naive.budget[before.budgets - 1];
+	Number		confirmed = s->confirmed - was->confirmed;
+	Number		excess = s->booked - was->booked;
+	bool		still = naive.budgets == before.budgets;	/* it opened no budget */
+
+	if (s->legacy)
+	{
+		facts[legacy_reminted] += s->reminted > was->reminted;
+		facts[legacy_above] += excess > 0;
+		return;
+	}
+	facts[units_reminted] += s->reminted > was->reminted;
+	facts[reminted_later] += s->reminted > was->reminted && s->budget < naive.budgets - 1;
+	facts[remint_paid] += still && s->reminted > was->reminted && h->repaid > old->repaid;
+	facts[remint_filled] += still && h->deficit < old->deficit;
+	facts[remint_burned] += still && h->burned > old->burned;
+	facts[shards_lapsed] += confirmed > 0 &&
+		naive.budget[s->budget].line != naive.budget[naive.budgets - 1].line;
+	facts[waited_for_receipts] += s->last.sealed && !s->written_off && confirmed == 0 &&
+		s->last.retired > s->confirmed;
+	facts[waited_for_seal] += !s->last.sealed && s->last.available > 0 &&
+		s->receipted == s->last.spent + s->last.excess;
+	facts[open_confirmed] += confirmed > 0 && s->last.reserved > 0;
+	facts[excess_covered] += still && excess > 0 && h->issued == old->issued;
+	facts[excess_in_debt] += still && excess > 0 && h->issued > old->issued;
+	facts[excess_repaid_at_once] += still && h->issued > old->issued && h->repaid > old->repaid;
+	facts[frozen_by_shard] += naive.frozen && !before.frozen;
+	facts[late_reports] += s->written_off;
+	facts[late_excess] += s->written_off && excess > 0;
+	facts[late_retired] += s->written_off && s->last.sealed && s->last.retired > was->last.retired;
+	facts[shards_settled] += s->settled && !was->settled;
+	facts[lies_taken] += s->lied && !was->lied;
+}
+
+/* count_shards notes what an accepted call about shards did. */
+static void
+count_shards(void)
+{
+	const Call *c = &run.call;
+	int			open = 0;
+	int			sealed = 0;
+	int			unknown = 0;
+
+	for (int i = 0; i < before.items; i++)
+	{
+		const NaiveItem *item = &naive.item[i];
+		const NaiveItem *was = &before.item[i];
+
+		unknown += item->state != was->state && item->state == USAGE_UNKNOWN;
+		facts[bound_by_receipt] += was->state == USAGE_UNKNOWN && was->operation != item->operation;
+		facts[covered_here] += was->state != item->state && item->excess > item->overdraft;
+		facts[excess_here] += was->overdraft < item->overdraft;
+		open += c->name == REPORT && item->shard == c->shard && item->report == 0 &&
+			(item->state == SETTLED || item->state == SETTLED_WITH_DEBT);
+	}
+	for (int i = 0; i < before.shards; i++)
+	{
+		const NaiveShard *s = &naive.shard[i];
+		const NaiveShard *was = &before.shard[i];
+
+		sealed += s->gateway.sealed && !was->gateway.sealed;
+		facts[retired_late] += was->gateway.sealed && s->gateway.retired > was->gateway.retired;
+		facts[share_freed] += c->name == ISSUE && s->settled && !s->written_off && !s->legacy;
+		if (s->reconciled > was->reconciled)
+			count_report(s, was, &before.budget[before.budgets - 1]);
+	}
+	facts[parts_of_receipts] += open > 0;
+	facts[sealed_by_boot] += c->name == GATEWAY_BOOT ? sealed : 0;
+	facts[unknown_by_boot] += c->name == GATEWAY_BOOT && unknown > 0;
 }
 
 /* count_facts notes what this call did, from the naive side. */
@@ -855,6 +1333,8 @@ count_facts(void)
 		count_extension(accepted, ended);
 	if (run.call.name == SETTLE && accepted)
 		count_settlement();
+	if (accepted && run.call.name >= ISSUE)
+		count_shards();
 	if (accepted && naive.budgets == before.budgets)
 		count_operators(h, old, older_repaid);
 	facts[kept_nothing] += !a->wrote;
@@ -903,7 +1383,9 @@ remember(void)
 	if (run.naive_said.replayed || strcmp(run.naive_said.outcome, "ACCEPTED") != 0)
 		return;
 	if (c->name == RESERVE || c->name == START || c->name == SETTLE || c->name == RELEASE ||
-		c->name == RESOLVE || c->name == EXTEND || c->name == RECORD_USAGE || c->name == GRANT)
+		c->name == RESOLVE || c->name == EXTEND || c->name == RECORD_USAGE || c->name == GRANT ||
+		c->name == ISSUE || c->name == RECONCILE || c->name == LEGACY_RECEIPT ||
+		c->name == GATEWAY_SETTLE || c->name == GATEWAY_RELEASE)
 		run.memory[run.remembered++ % REMEMBERED] = *c;
 }
 

@@ -160,7 +160,7 @@ SELECT is((SELECT expired FROM limitledger.expire_reservations()), 1::bigint, 'w
 SELECT at('2030-01-05 10:00:40+00'::timestamptz);
 SELECT results_eq('SELECT * FROM limitledger.ledger_totals',
   $$VALUES ('2030-01-05 10:00:10+00'::timestamptz, interval '30 s', interval '0', '2030-01-05 10:00:10+00'::timestamptz, interval '30 s', interval '0',
-            '2030-01-05 10:00:10+00'::timestamptz, interval '30 s', 1::bigint, 70::numeric, 1::bigint)$$, 'totals: the oldest of each, and whom to look at');
+            '2030-01-05 10:00:10+00'::timestamptz, interval '30 s', 1::bigint, 70::numeric, 1::bigint, 0::bigint, 0::numeric, interval '0')$$, 'totals: the oldest of each, and whom to look at');
 SELECT at('2030-01-05 10:10:41+00'::timestamptz);
 SELECT is((SELECT concat_ws(' ', hold_overdue, execution_overdue) FROM limitledger.ledger_totals), '00:10:01 00:00:31', 'and how long it has been due');
 SELECT is((SELECT claimed FROM limitledger.claim_expiring(10)), 1::bigint, 'a sweep claims the hold, and dies');

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(73);
+SELECT plan(98);
 
 -- A ledger with something in every corner: three epochs, two generations, debts, an
 -- excess, a fence, every state.
@@ -31,6 +31,14 @@ SELECT is(settle('owes', 'r1', 'o1', 90), 'ACCEPTED SETTLED_WITH_DEBT', 'that ow
 SELECT publish('owes', 'chat', continuous(2, '1 hour', 100));
 SELECT is((SELECT debt FROM limitledger.repay_debt('owes', 'chat')), 30::bigint, 'under its next generation too');
 SELECT is((SELECT outcome FROM limitledger.record_usage('t', 'chat', 'ran', 30)), 'ACCEPTED', 'usage that was never reserved');
+-- And a gateway, with a shard that has something of each kind.
+SELECT original();
+SELECT limitledger.open_gateway('gw');
+SELECT accepted('local', 's', 'chat'), accepted('local', 'other', 'embed');
+SELECT is(shard_reserve('local', 'chat', 'l1', 30, 'lo1'), 'ACCEPTED STARTED', 'an execution on a gateway');
+SELECT is(shard_settle('local', 'l1', 'lo1', 25), 'ACCEPTED SETTLED', 'that was settled');
+SELECT is(shard_reserve('local', 'chat', 'l2', 10, 'lo2'), 'ACCEPTED STARTED', 'one that runs');
+SELECT is((SELECT sequence FROM limitledger.cut_shard_report('local', 's')), 1::bigint, 'and a report');
 SELECT sound('all is well');
 
 -- Now without guards.
@@ -71,15 +79,15 @@ $$;
 
 -- C1, each column of the equation, in the head and in a closed budget.
 SELECT finds(head(c || ' = ' || c || ' + 1'), expected, 'head: ' || c || ' + 1')
-FROM (VALUES ('minted', 'C1 t chat'), ('available', 'C1 t chat'), ('retired_for_emergency', 'C1 t chat'),
+FROM (VALUES ('minted', 'C1 t chat'), ('available', 'C1 t chat'), ('retired_for_emergency', 'C1 t chat, G2 t chat'),
   ('reserved', 'C1 t chat, C2 t chat'), ('spent', 'C1 t chat, C2 t chat'),
   ('overdraft_issued', 'C1 t chat, E2 t chat'), ('overdraft_repaid', 'C1 t chat')) v (c, expected);
 SELECT finds(head('opening = opening - 1'), 'C1 t chat', 'head: opening - 1');
 SELECT finds(older(c || ' = ' || c || ' + 1'), expected, 'closed: ' || c || ' + 1')
-FROM (VALUES ('minted', 'C1 t chat'), ('available', 'C1 t chat'), ('retired_for_emergency', 'C1 t chat'),
+FROM (VALUES ('minted', 'C1 t chat'), ('available', 'C1 t chat'), ('retired_for_emergency', 'C1 t chat, G2 t chat'),
   ('reserved', 'C1 t chat, C2 t chat'), ('spent', 'C1 t chat, C2 t chat'),
   ('overdraft_issued', 'C1 t chat, C2 t chat, E2 t chat'), ('overdraft_repaid', 'C1 t chat, C2 t chat')) v (c, expected);
-SELECT finds(head('opening = opening - 1, minted = minted + 1, retired_for_emergency = -1, available = available + 1'), 'C1 t chat', 'a column below zero that adds up');
+SELECT finds(head('opening = opening - 1, minted = minted + 1, retired_for_emergency = -1, available = available + 1'), 'C1 t chat, G2 t chat', 'a column below zero that adds up');
 SELECT finds(head('opening = -1, minted = minted + opening + 1'), 'C1 t chat', 'an opening below zero that adds up');
 SELECT finds(older('available = available - 1, spent = spent + 1'), 'C2 t chat', 'a unit moved to spent in a closed budget');
 
@@ -129,6 +137,28 @@ SELECT finds('DELETE FROM limitledger.policy WHERE generation = (SELECT generati
 SELECT finds('DELETE FROM limitledger.operation WHERE subject = ''t'' AND operation_id = ''o1''', 'D5 t chat', 'an operation that is not bound');
 SELECT finds('UPDATE limitledger.operation SET reservation_id = ''r2'' WHERE subject = ''t'' AND operation_id = ''o1''', 'D5 t, D5 t chat', 'one bound to another reservation');
 SELECT finds('INSERT INTO limitledger.operation VALUES (''t'', ''stray'', ''open'', now())', 'D5 t', 'a stray operation');
+
+-- G1, G5, G6 and D5 on a gateway.
+CREATE FUNCTION helpers.local(change text) RETURNS text LANGUAGE sql AS $$
+  SELECT 'UPDATE limitledger.local_shard SET ' || change || ' WHERE subject = ''local'' AND shard_id = ''s'''
+$$;
+SELECT finds(local(c || ' = ' || c || ' + 1'), 'G1 local chat', 'shard: ' || c || ' + 1')
+FROM (VALUES ('allocated_units'), ('local_available'), ('local_reserved'), ('local_spent'), ('local_retired'), ('local_excess')) v (c);
+SELECT finds(local('local_available = local_available - 1, local_spent = local_spent + 1'), 'G1 local chat', 'a unit moved to spent');
+SELECT finds(local('local_available = local_available - 1, local_reserved = local_reserved + 1'), 'G1 local chat', 'or to reserved');
+SELECT finds(local('local_retired = -1, local_available = local_available + 1'), 'G1 local chat', 'a figure below zero that adds up');
+SELECT finds(local('sealed_at = now(), sealed_by = ''operator'''), 'G1 local chat', 'a sealed shard with units');
+SELECT finds(local('boot_epoch = gen_random_uuid()'), 'G5 local chat', 'an open shard of another boot');
+SELECT finds(local('last_sequence = 2'), 'G6 local chat', 'a report that is missing');
+SELECT finds('DELETE FROM limitledger.local_report WHERE subject = ''local''', 'G6 local, G6 local chat', 'a report that is gone');
+SELECT finds('UPDATE limitledger.shard_reservation SET sequence = 2 WHERE reservation_id = ''l1''', 'G6 local', 'a reservation that no report tells of');
+SELECT finds('UPDATE limitledger.shard_reservation SET actual_units = 24 WHERE reservation_id = ''l1''', 'G1 local chat', 'a figure that was lowered');
+SELECT finds('UPDATE limitledger.shard_reservation SET reserved_units = 11 WHERE reservation_id = ''l2''', 'G1 local chat', 'an execution that holds more');
+SELECT finds('UPDATE limitledger.shard_reservation SET ended_at = now() WHERE reservation_id = ''l2''', 'G1 local chat', 'or ended without giving back');
+SELECT finds('UPDATE limitledger.shard_reservation SET shard_id = ''none'' WHERE reservation_id = ''l2''', 'G1 local, G1 local chat', 'one without its shard');
+SELECT finds('DELETE FROM limitledger.shard_reservation WHERE reservation_id = ''l2''', 'D5 local, G1 local chat', 'one that was deleted');
+SELECT finds('DELETE FROM limitledger.shard_operation WHERE operation_id = ''lo1''', 'D5 local', 'an operation that is not bound');
+SELECT finds('UPDATE limitledger.shard_operation SET reservation_id = ''l2'' WHERE operation_id = ''lo1''', 'D5 local', 'one bound to another reservation');
 
 SELECT sound('everything was taken back');
 

@@ -7,7 +7,7 @@
 
 BEGIN;
 \ir helpers.psql
-SELECT plan(705);
+SELECT plan(1023);
 
 -- ---- Signatures -----------------------------------------------------------
 CREATE TEMP TABLE receipt (columns text) ON COMMIT DROP;
@@ -56,6 +56,11 @@ INSERT INTO contract VALUES
   ('bind_subject', 'role_name name, subject text', 'already_bound boolean, bound_subjects bigint', false, 'v'),
   ('unbind_subject', 'role_name name, subject text', 'already_unbound boolean, bound_subjects bigint', false, 'v'),
   ('free_role', 'role_name name', 'already_free boolean', false, 'v'),
+  ('trust_key', 'public_key text, gateway text DEFAULT NULL::text, trusted_until timestamp with time zone DEFAULT NULL::timestamp with time zone', 'outcome text, kid text, already_trusted boolean', false, 'v'),
+  ('distrust_key', 'kid text, reason text', 'outcome text, already_distrusted boolean, trusted_until timestamp with time zone', false, 'v'),
+  ('signing_key_id', '', 'kid text, public_key text', false, 'v'),
+  ('recovery_status', '', 'status text, detail text, incarnation uuid, timeline integer, acknowledged_at timestamp with time zone', false, 's'),
+  ('acknowledge_recovery', 'reason text', 'outcome text, status_before text, incarnation uuid', false, 'v'),
   ('claim_expiring', 'batch_limit integer', 'claimed bigint', false, 'v'),
   ('finish_expiring', 'batch_limit integer', 'expired bigint, expired_units bigint', false, 'v'),
   ('expire_reservations', 'batch_limit integer DEFAULT 1000', 'claimed bigint, expired bigint, expired_units bigint', false, 'v'),
@@ -69,6 +74,33 @@ INSERT INTO contract VALUES
   ('claim_unknown_usage', 'batch_limit integer DEFAULT 100, lease interval DEFAULT ''00:05:00''::interval, reconciler text DEFAULT NULL::text',
     'subject text, reservation_id text, route text, operation_id text, reserved_units bigint, progress_units bigint, hard_limit bigint, '
     'unknown_at timestamp with time zone, claimed_until timestamp with time zone', true, 'v'),
+  ('register_gateway', 'gateway text, public_key text', 'outcome text, already_registered boolean, kid text', false, 'v'),
+  ('announce_boot', 'gateway text, boot_epoch uuid', 'outcome text, dimension text, already_announced boolean', false, 'v'),
+  ('issue_emergency_shard', 'subject text, route text, shard_id text, gateway text, units bigint', 'outcome text, dimension text, replayed boolean, generation bigint, epoch timestamp with time zone, fence bigint, issued_at timestamp with time zone, expires_at timestamp with time zone, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('sign_emergency_shard', 'subject text, shard_id text', 'outcome text, dimension text, kid text, envelope text', false, 'v'),
+  ('reconcile_emergency_shard', 'subject text, report text', 'outcome text, dimension text, replayed boolean, detail text, shard_id text, sequence bigint, excess_units bigint, confirmed_units bigint, reminted_units bigint, settled boolean, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('write_off_shard', 'subject text, shard_id text, reason text', 'outcome text, dimension text, replayed boolean, lost_units bigint, written_off_at timestamp with time zone', false, 'v'),
+  ('grant_legacy_share', 'subject text, route text, share_id text, units bigint, reason text', 'outcome text, dimension text, replayed boolean, generation bigint, epoch timestamp with time zone, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('report_legacy_share', 'subject text, share_id text, operation_ids text[], reserved_units bigint[], actual_units bigint[]', 'outcome text, dimension text, replayed boolean, excess_units bigint, confirmed_units bigint, reminted_units bigint, settled boolean, debt bigint, available bigint, admission text, ledger_at timestamp with time zone', false, 'v'),
+  ('open_gateway', 'gateway text', 'outcome text, already_open boolean, boot_epoch uuid', false, 'v'),
+  ('renew_boot', 'reason text', 'outcome text, boot_epoch uuid, sealed bigint, unknown bigint', false, 'v'),
+  ('accept_emergency_shard', 'envelope text', 'outcome text, dimension text, detail text, replayed boolean, shard_id text, subject text, route text, units bigint, fence bigint, '
+    'expires_at timestamp with time zone', false, 'v'),
+  ('shard_reserve', 'subject text, route text, reservation_id text, units bigint, digest bytea, '
+    'deadline timestamp with time zone DEFAULT NULL::timestamp with time zone, start_operation text DEFAULT NULL::text', '@', false, 'v'),
+  ('shard_reserve_batch', 'subjects text[], routes text[], reservation_ids text[], units bigint[], digests bytea[], '
+    'deadlines timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], start_operations text[] DEFAULT NULL::text[]', 'element integer, @', true, 'v'),
+  ('shard_start', 'subject text, reservation_id text, operation_id text', '@', false, 'v'),
+  ('shard_settle', 'subject text, reservation_id text, operation_id text, actual bigint, receipt_digest bytea DEFAULT NULL::bytea, source text DEFAULT ''executor''::text', '@', false, 'v'),
+  ('shard_settle_batch', 'subjects text[], reservation_ids text[], operation_ids text[], actuals bigint[], receipt_digests bytea[] DEFAULT NULL::bytea[], '
+    'sources text[] DEFAULT NULL::text[]', 'element integer, @', true, 'v'),
+  ('shard_release', 'subject text, reservation_id text', '@', false, 'v'),
+  ('shard_report_unknown', 'subject text, reservation_id text, operation_id text', '@', false, 'v'),
+  ('seal_shard', 'subject text, shard_id text', 'outcome text, dimension text, replayed boolean, retired_units bigint, local_reserved bigint, sealed_by text, '
+    'sealed_at timestamp with time zone', false, 'v'),
+  ('cut_shard_report', 'subject text, shard_id text', 'outcome text, dimension text, replayed boolean, sequence bigint, receipts bigint, more boolean, sealed boolean', false, 'v'),
+  ('report_shard', 'subject text, shard_id text, sequence bigint DEFAULT NULL::bigint', 'sequence bigint, outcome text, dimension text, kid text, envelope text', false, 'v'),
+  ('sweep_shards', 'batch_limit integer', 'expired bigint, unknown bigint, sealed bigint', false, 'v'),
   ('count_decisions', '', 'call text, outcome text, dimension text, replayed boolean, answers bigint, since timestamp with time zone', true, 'v'),
   ('transitions', '', 'state text, event text, outcome text, dimension text, next_state text, next_state_with_debt text, rule text', true, 'i'),
   ('outcomes', '', 'outcome text, dimension text, retry_kind text, rule text, meaning text', true, 'i'),
@@ -145,6 +177,8 @@ SELECT publish('t', 'chat');
 SELECT is(reserve('t', 'chat', 'r', 100), 'ACCEPTED RESERVED', 'a hold');
 SELECT is(reserve('t', 'chat', 's', 100, 'o'), 'ACCEPTED STARTED', 'an execution');
 
+SELECT is((SELECT outcome FROM limitledger.trust_key('limitledger-ed25519-public-v1 old PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw')), 'ACCEPTED', 'a key');
+
 -- Each argument of each call, with good values for the others.
 CREATE TEMP TABLE good (call text, n int, field text, value text, kind text) ON COMMIT DROP;
 INSERT INTO good VALUES
@@ -175,11 +209,27 @@ INSERT INTO good VALUES
   ('grant_capacity', 4, 'units', '1', 'units'), ('grant_capacity', 5, 'reason', '''because''', 'reason'),
   ('freeze', 1, 'subject', '''t''', 'subject'), ('freeze', 2, 'route', '''chat''', 'id'), ('freeze', 3, 'reason', '''because''', 'reason'),
   ('unfreeze', 1, 'subject', '''t''', 'subject'), ('unfreeze', 2, 'route', '''chat''', 'id'), ('unfreeze', 3, 'reason', '''because''', 'reason'),
+  ('acknowledge_recovery', 1, 'reason', '''because''', 'reason'),
   ('bind_subject', 1, 'role_name', '''limitledger_test_plain''', 'role'), ('bind_subject', 2, 'subject', '''t''', 'subject'),
   ('unbind_subject', 1, 'role_name', '''limitledger_test_plain''', 'role'), ('unbind_subject', 2, 'subject', '''t''', 'subject'), ('free_role', 1, 'role_name', '''limitledger_test_plain''', 'role'),
+  ('trust_key', 1, 'public_key', '''limitledger-ed25519-public-v1 new 11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo''', 'line'), ('trust_key', 2, 'gateway', '''gw''', 'optional'),
+  ('trust_key', 3, 'trusted_until', 'NULL', 'life'), ('distrust_key', 1, 'kid', '''old''', 'kid'), ('distrust_key', 2, 'reason', '''because''', 'reason'),
   ('purge_reservations', 1, 'batch_limit', '10', 'limit'), ('purge_reservations', 2, 'from_generation', '0', ''), ('purge_reservations', 3, 'from_instant', 'NULL', ''),
   ('purge_usage', 1, 'batch_limit', '10', 'limit'), ('purge_usage', 2, 'from_generation', '0', ''), ('purge_usage', 3, 'from_instant', 'NULL', ''),
   ('purge_budgets', 1, 'batch_limit', '10', 'limit'), ('purge_budgets', 2, 'from_generation', '0', ''), ('purge_budgets', 3, 'from_instant', 'NULL', ''),
+  ('open_gateway', 1, 'gateway', '''gw''', 'id'), ('renew_boot', 1, 'reason', '''because''', 'reason'),
+  ('shard_reserve', 1, 'subject', '''t''', 'subject'), ('shard_reserve', 2, 'route', '''chat''', 'id'), ('shard_reserve', 3, 'reservation_id', '''new''', 'id'),
+  ('shard_reserve', 4, 'units', '1', 'units'), ('shard_reserve', 5, 'digest', 'sha256(''d'')', 'digest'), ('shard_reserve', 6, 'deadline', 'NULL', ''),
+  ('shard_reserve', 7, 'start_operation', '''o new''', 'optional'),
+  ('shard_start', 1, 'subject', '''t''', 'subject'), ('shard_start', 2, 'reservation_id', '''r''', 'id'), ('shard_start', 3, 'operation_id', '''o2''', 'id'),
+  ('shard_settle', 1, 'subject', '''t''', 'subject'), ('shard_settle', 2, 'reservation_id', '''s''', 'id'), ('shard_settle', 3, 'operation_id', '''o''', 'id'),
+  ('shard_settle', 4, 'actual', '1', 'actual'), ('shard_settle', 5, 'receipt_digest', 'sha256(''x'')', 'optional digest'), ('shard_settle', 6, 'source', '''operator''', 'source'),
+  ('shard_release', 1, 'subject', '''t''', 'subject'), ('shard_release', 2, 'reservation_id', '''r''', 'id'),
+  ('shard_report_unknown', 1, 'subject', '''t''', 'subject'), ('shard_report_unknown', 2, 'reservation_id', '''s''', 'id'), ('shard_report_unknown', 3, 'operation_id', '''o''', 'id'),
+  ('seal_shard', 1, 'subject', '''t''', 'subject'), ('seal_shard', 2, 'shard_id', '''s''', 'id'),
+  ('cut_shard_report', 1, 'subject', '''t''', 'subject'), ('cut_shard_report', 2, 'shard_id', '''s''', 'id'),
+  ('report_shard', 1, 'subject', '''t''', 'subject'), ('report_shard', 2, 'shard_id', '''s''', 'id'), ('report_shard', 3, 'sequence', 'NULL', ''),
+  ('sweep_shards', 1, 'batch_limit', '10', 'limit'),
   ('claim_expiring', 1, 'batch_limit', '10', 'limit'), ('finish_expiring', 1, 'batch_limit', '10', 'limit'), ('expire_reservations', 1, 'batch_limit', '10', 'limit'),
   ('claim_unknown_usage', 1, 'batch_limit', '10', 'limit'), ('claim_unknown_usage', 2, 'lease', '''1 minute''', ''), ('claim_unknown_usage', 3, 'reconciler', '''me''', 'optional'),
   ('expire_executions', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 1, 'batch_limit', '10', 'limit'), ('repay_debtors', 2, 'after_subject', '''''', ''), ('repay_debtors', 3, 'after_route', '''''', '');
@@ -193,6 +243,10 @@ INSERT INTO bad VALUES
   ('digest', 'NULL', 'LL101', 'NULL'),
   ('source', '''''', 'LL106', 'empty'), ('source', '''nobody''', 'LL106', 'nobody'),
   ('role', 'NULL', 'LL101', 'NULL'), ('role', '''limitledger_test_missing''', 'LL106', 'missing'), ('role', '''public''', 'LL106', 'PUBLIC'),
+  ('line', 'NULL', 'LL101', 'NULL'), ('line', '''''', 'LL402', 'empty'), ('line', '''limitledger-ed25519-public-v1 new''', 'LL402', 'short'),
+  ('line', '''limitledger-ed25519-public-v1 new PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw''', 'LL402', 'a key with another id'),
+  ('life', '''2030-01-01 10:00:00+00''', 'LL106', 'now'), ('life', '''-infinity''', 'LL106', 'long past'),
+  ('kid', 'NULL', 'LL101', 'NULL'), ('kid', '''''', 'LL106', 'empty'), ('kid', '''OLD''', 'LL106', 'in another case'),
   ('reason', 'NULL', 'LL101', 'NULL'), ('reason', '''''', 'LL106', 'empty'),
   ('limit', 'NULL', 'LL101', 'NULL'), ('limit', '0', 'LL106', 'zero'), ('limit', '-1', 'LL106', 'negative');
 INSERT INTO bad SELECT kind, value, 'LL104', what FROM unnest(ARRAY['digest', 'optional digest']) kind,
@@ -208,12 +262,17 @@ SELECT is_misuse('maintain(0)', 'LL106', 'batch_limit', 'maintain: batch_limit i
 SELECT is_misuse('maintain(10, NULL)', 'LL101', 'time_limit', 'maintain: time_limit is NULL');
 SELECT is_misuse('maintain(10, ''-1 second'')', 'LL106', 'time_limit', 'maintain: time_limit is negative');
 
+SELECT is_misuse('accept_emergency_shard(NULL)', 'LL101', 'envelope', 'accept_emergency_shard: envelope is NULL');
+SELECT is_misuse('accept_emergency_shard(''x'')', 'LL404', 'gateway', 'accept_emergency_shard: no gateway');
+SELECT is_misuse('renew_boot(''because'')', 'LL404', 'gateway', 'renew_boot: no gateway');
+
 SELECT is_misuse('extend_reservation(''t'', ''r'', ''e'')', 'LL106', 'units', 'extend_reservation: nothing to extend');
 SELECT is_misuse('extend_reservation(''t'', ''r'', ''e'', 0, NULL)', 'LL106', 'until', 'extend_reservation: no units, no deadline');
 
 -- With nothing bad they all work, so that it was the bad value.
 SELECT lives_ok(format('SELECT * FROM limitledger.%s(%s)', call, string_agg(value, ', ' ORDER BY n)), call || ': good values')
-FROM good WHERE call NOT IN ('reserve_capacity', 'settle_usage', 'release_reservation') GROUP BY call ORDER BY call;
+FROM good WHERE call NOT IN ('reserve_capacity', 'settle_usage', 'release_reservation', 'acknowledge_recovery') GROUP BY call ORDER BY call;
+SELECT is_misuse('open_gateway(''another'')', 'LL404', 'gateway', 'open_gateway: another one');
 SELECT lives_ok($$SELECT * FROM limitledger.reserve_capacity('t', 'chat', 'new', 1, sha256('d'), 'eu', sha256('e'), NULL, NULL, 'o new')$$, 'reserve_capacity: good values');
 
 -- Texts as long as they may be, in bytes.
@@ -230,6 +289,7 @@ SELECT throws_ok($$SELECT limitledger.request_digest('{"n": 9007199254740993}')$
 SELECT is(reserve('t', 'chat', 'fresh', 1), 'ACCEPTED RESERVED', 'a hold');
 SELECT is_misuse($$settle_usage('t', 'fresh', 'o3', 1)$$, 'LL301', 'reservation', 'settle_usage of what was not started');
 SELECT is((SELECT state FROM limitledger.get_reservation('t', 'fresh')), 'RESERVED', 'leaves it as it was');
+SELECT is_misuse($$acknowledge_recovery('because')$$, 'LL403', 'limitledger.witness_file', 'acknowledge_recovery without a witness file');
 
 -- The clock for tests.
 SELECT throws_ok($$SET LOCAL limitledger.clock_override = '2030-01-01 00:00:00'$$, '22023', NULL, 'a clock without an offset');
@@ -241,7 +301,7 @@ SELECT ok(abs(extract(epoch FROM clock_timestamp() - limitledger.ledger_clock())
 -- Lists that the documentation prints.
 SELECT is((SELECT count(*) FROM limitledger.sqlstates() WHERE sqlstate !~ '^LL[0-9]{3}$' OR name IS NULL OR meaning IS NULL), 0::bigint, 'sqlstates() names each of class LL');
 SELECT results_eq($$SELECT sqlstate FROM limitledger.sqlstates() ORDER BY 1$$,
-  ARRAY['LL101', 'LL102', 'LL103', 'LL104', 'LL105', 'LL106', 'LL107', 'LL108', 'LL201', 'LL202', 'LL203', 'LL204', 'LL205', 'LL206', 'LL301', 'LL302', 'LL901', 'LL902'], 'and no other');
+  ARRAY['LL101', 'LL102', 'LL103', 'LL104', 'LL105', 'LL106', 'LL107', 'LL108', 'LL201', 'LL202', 'LL203', 'LL204', 'LL205', 'LL206', 'LL301', 'LL302', 'LL401', 'LL402', 'LL403', 'LL404', 'LL901', 'LL902'], 'and no other');
 SELECT results_eq($$SELECT DISTINCT outcome FROM limitledger.outcomes() ORDER BY 1$$, ARRAY['ACCEPTED', 'CONFLICT', 'REFUSED', 'UNENFORCED', 'UNKNOWN'], 'five outcomes');
 SELECT is_empty($$SELECT t.outcome, t.dimension FROM limitledger.transitions() t EXCEPT SELECT o.outcome, o.dimension FROM limitledger.outcomes() o$$, 'transitions() uses the words of outcomes()');
 SELECT is_empty($$SELECT outcome, dimension FROM limitledger.repay_debt('nobody', 'nowhere') UNION SELECT outcome, dimension FROM limitledger.unfreeze('nobody', 'nowhere', 'why')

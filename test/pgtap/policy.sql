@@ -3,7 +3,7 @@
 BEGIN;
 SET LOCAL search_path = public;
 SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'postgres';
-SELECT plan(251);
+SELECT plan(257);
 
 -- A sound document, changed: `patch` replaces fields, `without` removes them.
 CREATE FUNCTION pg_temp.document(patch jsonb DEFAULT '{}', without text[] DEFAULT '{}')
@@ -90,6 +90,10 @@ INSERT INTO refused (patch, without, ending) VALUES
   ('{"route": "*"}', '{}', 'LL203 policy field route must name one route'),
   ('{"unit": 7}', '{}', 'LL203 policy field unit must be a text of 1 to 256 bytes'),
   ('{"emergencyMode": "on"}', '{}', 'LL203 policy field emergencyMode must be "disabled" or "enabled"'),
+  ('{"emergencyMode": "enabled", "shardTtl": "1 h"}', '{}', 'LL201 policy field emergencyShare is missing'),
+  ('{"emergencyMode": "enabled", "emergencyShare": 10}', '{}', 'LL201 policy field shardTtl is missing'),
+  ('{"emergencyMode": "enabled", "emergencyShare": 0, "shardTtl": "1 h"}', '{}', 'LL203 policy field emergencyShare must be a whole number from 1 to 100'),
+  ('{"shardTtl": "1 h"}', '{}', 'LL203 policy field shardTtl must be left out while emergencyMode is "disabled"'),
   ('{"refill": "none"}', '{}', 'LL203 policy field refill must be an object'),
   ('{"refill": {"kind": "sliding"}}', '{}',
    'LL203 policy field refill.kind must be "continuous", "window" or "none"'),
@@ -187,14 +191,14 @@ SELECT lives_ok($$SELECT limitledger.publish_policy(pg_temp.document(
     'refill', '{"kind": "window", "quota": 9223372036854775807}'::jsonb,
     'epoch', '{"calendar": "month", "timeZone": "America/Chicago"}'::jsonb,
     'estimatorDigests', jsonb_build_array('sha256:' || repeat('0a', 32), 'sha256:' || repeat('0B', 32)),
-    'largestOutstanding', 9007199254740993, 'emergencyMode', 'enabled', 'priority', -3, 'weight', 1e2,
+    'largestOutstanding', 9007199254740993, 'emergencyMode', 'enabled', 'emergencyShare', 40, 'shardTtl', 'PT15M', 'priority', -3, 'weight', 1e2,
     'fairnessBudget', 70.0, 'maximumOverdraft', 0), '{burst}'))$$);
 SELECT is((SELECT (subject, region, unit, refill_kind, cap, refill_units, refill_interval, epoch_length, epoch_calendar,
              epoch_time_zone)::text FROM limitledger.policy WHERE generation = 2),
           '(*,eu,request,window,9223372036854775807,0,00:00:00,,month,America/Chicago)', 'a window policy ...');
-SELECT is((SELECT (largest_outstanding, emergency_mode, priority, weight, fairness_budget, maximum_overdraft)::text
+SELECT is((SELECT (largest_outstanding, emergency_mode, emergency_share, shard_ttl, priority, weight, fairness_budget, maximum_overdraft)::text
            FROM limitledger.policy WHERE generation = 2),
-          '(9007199254740993,enabled,-3,100,70,0)', '... column by column');
+          '(9007199254740993,enabled,40,00:15:00,-3,100,70,0)', '... column by column');
 SELECT is((SELECT estimator_digests FROM limitledger.policy WHERE generation = 2),
           ARRAY[decode(repeat('0a', 32), 'hex'), decode(repeat('0b', 32), 'hex')], 'digests are bytes');
 SELECT lives_ok($$SELECT limitledger.publish_policy(pg_temp.document(
@@ -353,7 +357,7 @@ INSERT INTO frozen VALUES
   ('largest_outstanding', '5'), ('hold_ttl', 'hold_ttl * 2'), ('execution_ttl', 'execution_ttl * 2'),
   ('hard_execution_limit', 'hard_execution_limit + 1'), ('maximum_overdraft', 'maximum_overdraft + 1'),
   ('priority', 'priority + 1'), ('weight', 'weight + 1'), ('fairness_budget', 'fairness_budget + 1'),
-  ('emergency_mode', '''enabled'''), ('retention', 'interval ''7 days''');     -- equal, yet not the same
+  ('emergency_mode', '''enabled'''), ('emergency_share', '10'), ('shard_ttl', 'interval ''1 h'''), ('retention', 'interval ''7 days''');     -- equal, yet not the same
 SELECT is(pg_temp.ending(format('UPDATE limitledger.policy SET %I = %s WHERE generation = 47', col, other)),
           'LL902 the policy of generation 47 is frozen', col::text) FROM frozen;
 SELECT set_eq('SELECT col FROM frozen',

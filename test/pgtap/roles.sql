@@ -68,7 +68,7 @@ UNION ALL SELECT format('limitledger_test_not_%s', a), ARRAY[a], a FROM (SELECT 
 UNION ALL SELECT 'limitledger_test_nobody', '{}', NULL;
 CREATE TEMP TABLE tried ON COMMIT DROP AS SELECT c.*, o.* FROM cast_of_roles c, object o;
 
-SELECT plan(119 + (SELECT count(*)::int FROM tried) + 3 * (SELECT count(DISTINCT bundle)::int FROM said)
+SELECT plan(127 + (SELECT count(*)::int FROM tried) + 3 * (SELECT count(DISTINCT bundle)::int FROM said)
   + (SELECT sum(cardinality(had))::int + count(lost)::int FROM cast_of_roles));
 
 SELECT is(:'sweeper_claimed'::bigint + :'sweeper_debtors', 0::bigint, 'an operator runs maintain()');
@@ -81,10 +81,11 @@ SELECT is_empty($$SELECT bundle, object_kind, oid FROM said s WHERE NOT EXISTS (
 -- What is inside, and what hands out the bundles themselves, is in none.
 SELECT is_empty($$SELECT o.kind, o.name FROM object o LEFT JOIN pg_proc p ON p.oid = o.oid AND o.kind IN ('function', 'procedure')
                   WHERE o.kind <> 'table' AND NOT EXISTS (SELECT FROM said s WHERE (s.object_kind, s.oid) = (o.kind, o.oid))
-                    AND NOT coalesce(p.prorettype = 'trigger'::regtype OR p.proname ~ '^(policy|binding)_' OR p.proname IN ('grant_bundle', 'revoke_bundle'), false)$$,
+                    AND NOT coalesce(p.prorettype = 'trigger'::regtype OR p.proname ~ '^(policy|binding|envelope|recovery|local)_' OR p.proname IN ('grant_bundle', 'revoke_bundle', 'open_emergency_shard', 'seal_emergency_shard', 'seal_shard_report'), false)$$,
   'every function, procedure and view is in a bundle: name a new one in bundles()');
 SELECT is_empty($$SELECT p.oid::regprocedure FROM said s JOIN pg_proc p USING (oid)
-                  WHERE p.prorettype = 'trigger'::regtype OR p.proname ~ '^(policy|binding)_' AND p.proname <> 'policy_diff' OR p.proname IN ('grant_bundle', 'revoke_bundle')$$,
+                  WHERE p.prorettype = 'trigger'::regtype OR p.proname ~ '^(policy|binding|envelope|recovery|local)_' AND p.proname NOT IN ('policy_diff', 'recovery_status')
+                    OR p.proname IN ('grant_bundle', 'revoke_bundle', 'open_emergency_shard', 'seal_emergency_shard', 'seal_shard_report')$$,
   'and nothing of the inside is');
 SELECT isnt((SELECT count(*) FROM said s WHERE s.bundle = b.bundle AND NOT EXISTS (SELECT FROM said o WHERE o.oid = s.oid AND o.bundle <> s.bundle)),
   0::bigint, b.bundle || ' has something of its own, by which revoke_bundle knows it')
@@ -101,7 +102,8 @@ SELECT is(who(name), bundles, format('%s: %s', name, bundles)) FROM (VALUES
   ('settle_usage', 'executor operator'), ('settle_usage_batch', 'executor operator'),
   ('publish_policy', 'operator'), ('activate_policy', 'operator'), ('unfreeze', 'operator'), ('repay_debt', 'operator'), ('maintain', 'operator'), ('expire_reservations', 'operator'),
   ('drain_policy', 'operator'), ('retire_policy', 'operator'), ('rollback_policy', 'operator'), ('policy_diff', 'operator'), ('freeze', 'operator'), ('grant_capacity', 'operator'),
-  ('bind_subject', 'operator'), ('unbind_subject', 'operator'), ('free_role', 'operator'), ('subject_bindings', 'auditor'),
+  ('bind_subject', 'operator'), ('unbind_subject', 'operator'), ('free_role', 'operator'), ('acknowledge_recovery', 'operator'), ('recovery_status', 'auditor operator'), ('subject_bindings', 'auditor'),
+  ('trust_key', 'operator'), ('distrust_key', 'operator'), ('signing_key_id', 'operator'), ('trusted_keys', 'auditor'),
   ('record_usage', 'executor'), ('report_progress', 'executor'), ('extend_reservation', 'executor gateway'), ('http_headers', 'gateway'),
   ('verify_conservation', 'auditor'), ('budgets', 'auditor'), ('reservations', 'auditor'), ('policies', 'auditor'), ('operator_actions', 'auditor'),
   ('get_budget', 'auditor gateway operator'), ('get_reservation', 'auditor executor gateway operator')) v (name, bundles);
@@ -138,6 +140,7 @@ SELECT throws_ok($$SELECT reserve('t', 'chat', 'r', 1)$$, '42501', NULL, 'and do
 SELECT throws_ok($$SELECT start('t', 'r', 'o')$$, '42501', NULL, 'nor start');
 SELECT throws_ok($$SELECT * FROM limitledger.reservations$$, '42501', NULL, 'nor read what all have');
 SELECT throws_ok($$UPDATE limitledger.policy SET stage = 'retired'$$, '42501', NULL, 'nor write a table');
+SELECT throws_ok($$SHOW limitledger.signing_key_file$$, '42501', NULL, 'nor see where the signing key is');
 
 SET LOCAL ROLE limitledger_test_gateway;
 SELECT is(reserve('t', 'chat', 'r1', 60), 'ACCEPTED RESERVED', 'a gateway reserves');
@@ -155,6 +158,7 @@ SELECT throws_ok($$SELECT * FROM limitledger.reservations$$, '42501', NULL, 'nor
 SELECT throws_ok($$SELECT * FROM limitledger.head_budget$$, '42501', NULL, 'nor read a table');
 SELECT throws_ok($$SELECT * FROM limitledger.grant_bundle('limitledger_test_gateway', 'operator')$$, '42501', NULL, 'nor promote itself');
 SELECT throws_ok($$SELECT * FROM limitledger.policy_read('{}')$$, '42501', NULL, 'nor call what is inside');
+SELECT throws_ok($$SELECT * FROM limitledger.open_emergency_shard('x')$$, '42501', NULL, 'such as what opens envelopes');
 
 SET LOCAL ROLE limitledger_test_executor;
 SELECT is(start('t', 'r1', 'o1'), 'ACCEPTED STARTED', 'an executor starts');

@@ -47,7 +47,7 @@ FROM (VALUES
   ('limitledger.drain_policy(bigint,text)', 'INOUT generation bigint, reason text, OUT stage text, OUT already_draining boolean'),
   ('limitledger.policy_diff(jsonb)', 'document jsonb, OUT field text, OUT in_force text, OUT proposed text'),
   ('limitledger.retire_policy(bigint)', 'INOUT generation bigint, OUT outcome text, OUT stage text, OUT retired_at timestamp with time zone, '
-    'OUT left_reserved bigint, OUT left_unknown bigint, OUT left_debt bigint, OUT pairs bigint'),
+    'OUT left_reserved bigint, OUT left_unknown bigint, OUT left_debt bigint, OUT pairs bigint, OUT left_shards bigint'),
   ('limitledger.rollback_policy(bigint,text)', 'INOUT generation bigint, reason text, OUT rolled_back_from bigint, OUT content_of bigint')
 ) AS c (call, arguments);
 SELECT is_empty($$
@@ -423,7 +423,8 @@ INSERT INTO differing (patch, shown) VALUES
   ('{"weight": 2}', 'weight: 1 -> 2'),
   ('{"fairnessBudget": 1}', 'fairnessBudget: 0 -> 1'),
   ('{"retention": "2 days"}', 'retention: 1 day -> 2 days'),
-  ('{"emergencyMode": "enabled"}', 'emergencyMode: NULL -> enabled'),
+  ('{"emergencyMode": "enabled", "emergencyShare": 5, "shardTtl": "1 h"}',
+   'emergencyMode: NULL -> enabled, emergencyShare: NULL -> 5, shardTtl: NULL -> 1 h'),
   ('{"weight": 2, "region": "eu"}', 'region: * -> eu, weight: 1 -> 2');
 INSERT INTO differing (patch, without, shown) VALUES
   ('{"refill": {"kind": "window", "quota": 100}}', '{burst}',
@@ -435,7 +436,7 @@ SELECT set_eq(
   $$SELECT DISTINCT split_part(regexp_split_to_table(shown, ', '), ':', 1) FROM differing WHERE shown IS NOT NULL$$,
   $$SELECT unnest(ARRAY['region', 'unit', 'refill.kind', 'refill.units', 'refill.interval', 'refill.quota', 'burst', 'epoch.length',
     'epoch.calendar', 'epoch.timeZone', 'estimatorDigests', 'largestReservation', 'largestOutstanding', 'holdTtl', 'executionTtl',
-    'hardExecutionLimit', 'maximumOverdraft', 'priority', 'weight', 'fairnessBudget', 'retention', 'emergencyMode'])$$, 'no field was left out');
+    'hardExecutionLimit', 'maximumOverdraft', 'priority', 'weight', 'fairnessBudget', 'retention', 'emergencyMode', 'emergencyShare', 'shardTtl'])$$, 'no field was left out');
 
 -- Against what would decide a request: the wildcard, an exact policy, or nothing.
 SELECT is((SELECT count(*) FROM limitledger.policy_diff(document('n', 'diff'))), 18::bigint, 'nothing in force: every field');

@@ -43,6 +43,11 @@ SELECT * FROM limitledger.settle_usage('t', 'r3', 'o3', 1);
 BEGIN;
 SELECT outcome, state FROM limitledger.resolve_reservation('t', 'r4', sha256('a'));
 PREPARE TRANSACTION 'p';
+-- LL401
+SELECT * FROM limitledger.signing_key_id();
+-- LL402
+\set SHOW_CONTEXT never
+SELECT * FROM limitledger.trust_key('limitledger-ed25519-public-v1');
 -- LL902
 UPDATE limitledger.reservation SET state = 'RESERVED' WHERE reservation_id = 'r3';
 DELETE FROM limitledger.head_budget;

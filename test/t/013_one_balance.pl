@@ -20,10 +20,20 @@ my $node = ledger_node('one_balance');
 
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE call (subject text, client int, pid int, outcome text, dimension text, generation bigint);
+
+-- waits until a subject has had so many generations
+CREATE PROCEDURE await_generations(of_subject text, wanted int) LANGUAGE plpgsql AS $$
+BEGIN
+  WHILE (SELECT count(*) FROM limitledger.policies WHERE subject = of_subject) < wanted LOOP
+    COMMIT;
+    PERFORM pg_sleep(0.001);
+  END LOOP;
+END $$;
 SQL
 
 # All clients prepare, reserve a unit and give it back before the first call counts.
-# Client 0 publishes: the cap moves up and down and never below what is there.
+# Client 0 publishes: the cap moves up and down and never below what is there.  The others
+# go no faster than that, however they are scheduled: a generation for each five calls.
 sub ask
 {
 	my ($subject, $refill, $publishing) = @_;
@@ -50,6 +60,7 @@ SELECT pg_sleep(0.3);
 \\if :client_id = 0
 $publish;
 \\else
+CALL await_generations('$subject', least(12, 1 + :round / 5));
 INSERT INTO call SELECT '$subject', :client_id, pg_backend_pid(), r.outcome, r.dimension, r.generation
 FROM limitledger.reserve_capacity('$subject', 'chat', 'r-' || :client_id || '-' || :round, 1, sha256('d')) r;
 \\set pause random(0, 3000)

@@ -53,6 +53,7 @@ value_is($node, "SELECT job, backend_type, status FROM limitledger.workers", <<'
 claim_expiring|limitledger expiry|away
 finish_expiring|limitledger expiry|away
 expire_executions|limitledger expiry|away
+sweep_shards|limitledger expiry|away
 repay_debtors|limitledger repayment|away
 purge_reservations|limitledger repayment|away
 purge_usage|limitledger repayment|away

@@ -42,7 +42,8 @@ is(contents($standby, 'postgres'), contents($primary, 'postgres'), 'the standby 
 # would not object to before it looks at the ledger.
 my %ARGUMENT = (
 	subject => "'open'", route => "'chat'", reservation_id => "'r1'", operation_id => "'o1'", digest => "sha256('d')",
-	role_name => "'gw'", bundle => "'gateway'", generation => '1', after_subject => "''", after_route => "''",
+	role_name => "'gw'", bundle => "'gateway'", generation => '1', after_subject => "''", after_route => "''", boot_epoch => 'gen_random_uuid()',
+	public_key => q('limitledger-ed25519-public-v1 new.a 11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo'),
 	document => q('{"schema": "admissionBudget.v1", "subject": "new", "route": "chat", "region": "*", "unit": "tokens",
 	  "refill": {"kind": "none"}, "burst": 10, "epoch": {"length": "1 day"}, "estimatorDigests": [], "largestReservation": 10,
 	  "holdTtl": "1 hour", "executionTtl": "1 hour", "hardExecutionLimit": 10, "maximumOverdraft": 0, "priority": 0,
@@ -104,7 +105,7 @@ sub sqlstate
 
 my %writers = calls("= 'v'");
 my %readers = calls("<> 'v'");
-delete @writers{qw(ledger_clock worker_status count_decisions)};    # which change nothing
+delete @writers{qw(ledger_clock worker_status count_decisions signing_key_id)};    # which change nothing
 $readers{$_} = "SELECT * FROM limitledger.$_"
   for split /\n/, $primary->safe_psql('postgres', q(SELECT relname FROM pg_class WHERE relnamespace = 'limitledger'::regnamespace AND relkind = 'v'));
 cmp_ok(scalar keys %writers, '>', 25, 'there are calls that write');

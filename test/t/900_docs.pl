@@ -26,14 +26,15 @@ my @FILES = ('README.md', sort glob 'docs/*.md clients/*.md');
 my %TEXT = map { $_ => slurp($_) } @FILES;
 my $node = ledger_node('docs');
 
-# What is public: every routine but triggers and the steps inside calls about policies and bindings.
+# What is public: every routine but triggers and the steps inside calls about policies, bindings and envelopes.
 my $PUBLIC = <<'SQL';
 SELECT p.oid, p.proname, p.prokind, coalesce(p.proargmodes, array_fill('i'::"char", ARRAY[p.pronargs])) AS modes,
        p.proargnames AS names, coalesce(p.proallargtypes, p.proargtypes::oid[]) AS types,
        pg_get_function_arguments(p.oid) AS arguments
 FROM pg_proc p
 WHERE p.pronamespace = 'limitledger'::regnamespace AND p.prorettype <> 'trigger'::regtype
-  AND (p.proname !~ '^(policy|binding)_' OR p.proname = 'policy_diff')
+  AND (p.proname !~ '^(policy|binding|envelope|recovery|local)_' OR p.proname IN ('policy_diff', 'recovery_status'))
+  AND p.proname NOT IN ('open_emergency_shard', 'seal_emergency_shard', 'seal_shard_report')
 SQL
 my @ROUTINES = map { routine($_) } rows("$PUBLIC ORDER BY p.proname");
 my %ROUTINE = map { $_->{name} => $_ } @ROUTINES;

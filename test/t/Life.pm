@@ -103,7 +103,34 @@ SELECT limitledger.reserve_capacity('shadowed', 'chat', 'r1', 50, sha256('d'), s
 DO $$ BEGIN CREATE ROLE bound LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
 SELECT limitledger.bind_subject('bound', 'open');
 SELECT limitledger.import_usage('imported', 'chat', 'i1', 250);
+SET limitledger.witness_file = :'witness';
+SELECT limitledger.acknowledge_recovery('a test');
+
+-- shards: the old limiter's share, which needs no signature; and what a gateway holds
+SELECT limitledger.register_gateway('gw', 'limitledger-ed25519-public-v1 gw-1 11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo');
+SELECT limitledger.publish_policy(pg_temp.document('legacy', 1000));
+SELECT limitledger.grant_legacy_share('legacy', 'chat', 'share', 100, 'the switch');
+SELECT limitledger.report_legacy_share('legacy', 'share', '{a}', '{40}', '{30}');
+SELECT limitledger.open_gateway('gw');
+INSERT INTO limitledger.local_shard (subject, shard_id, route, generation, epoch, boot_epoch, fence, allocated_units,
+  largest_reservation, hard_execution_limit, hold_ttl, execution_ttl, issued_at, expires_at, accepted_at, local_available, seen_at)
+SELECT 'held', 'shard', 'chat', 7, now() - interval '1 hour', g.boot_epoch, 1, 100, 50, 50, '30 days', '30 days',
+  now() - interval '1 minute', now() + interval '1 day', now() - interval '1 minute', 100, now() - interval '1 minute'
+FROM limitledger.local_gateway g;
+SELECT limitledger.shard_reserve('held', 'chat', 'r' || n, 20, sha256('d'), start_operation => 'o' || n) FROM generate_series(1, 2) n;
+SELECT limitledger.shard_settle('held', 'r1', 'o1', 5);
+SELECT limitledger.cut_shard_report('held', 'shard');
+SELECT limitledger.shard_report_unknown('held', 'r2', 'o2');
+SELECT limitledger.trust_key('limitledger-ed25519-public-v1 gw.a PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw', 'gw-1');
+SELECT limitledger.trust_key('limitledger-ed25519-public-v1 gw.b _FHNjmIYoaONpH7QAjDwWAgW7RO6MwOsXeuRFUiQgCU', 'gw-1');
+SELECT limitledger.distrust_key('gw.b', 'because');
 SQL
+
+# witness names a new witness file, for psql.
+sub witness
+{
+	return sprintf q(\set witness '%s/witness'), PostgreSQL::Test::Utils::tempdir();
+}
 
 # What is there by state, as fill_ledger leaves it.
 my $FILLED = join "\n", 'EXPIRED|1', 'EXPIRING|1', 'RELEASED|2', 'RESERVED|5', 'SETTLED|3', 'SETTLED_WITH_DEBT|2', 'STARTED|8', 'USAGE_UNKNOWN|1';
@@ -114,7 +141,7 @@ sub fill_ledger
 	my ($node, $database, $more) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	$node->safe_psql($database, join "\n", "SET timezone = 'UTC';", $DOCUMENT, $FILL, map({ $SINCE{$_} } sort keys %SINCE), $more // '');
+	$node->safe_psql($database, join "\n", "SET timezone = 'UTC';", witness(), $DOCUMENT, $FILL, map({ $SINCE{$_} } sort keys %SINCE), $more // '');
 	is_filled($node, $database);
 }
 
@@ -135,7 +162,7 @@ sub fill_since
 	my ($node, $database, $version) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	$node->safe_psql($database, join "\n", "SET timezone = 'UTC';", $DOCUMENT, map { $SINCE{$_} } grep { $_ gt $version } sort keys %SINCE);
+	$node->safe_psql($database, join "\n", "SET timezone = 'UTC';", witness(), $DOCUMENT, map { $SINCE{$_} } grep { $_ gt $version } sort keys %SINCE);
 	is_filled($node, $database);
 }
 
@@ -198,7 +225,19 @@ my @FINISH = (
 	[ "settle_usage('shadowed', 'r1', 'o1', 30)", 'outcome, state, available', 'ACCEPTED|SETTLED|970' ],
 	[ 'subject_bindings', 'role_name, subject, state', 'bound|open|bound' ],
 	[ "release_reservation('imported', 'r1')", 'outcome, available', 'ACCEPTED|750' ],
-	[ "import_usage('imported', 'chat', 'i1', 250)", 'outcome, replayed', 'ACCEPTED|t' ]);
+	[ "import_usage('imported', 'chat', 'i1', 250)", 'outcome, replayed', 'ACCEPTED|t' ],
+	# what is in shards comes back as ever
+	[ "grant_legacy_share('legacy', 'chat', 'share', 100, 'the switch')", 'outcome, replayed, available', 'ACCEPTED|t|910' ],
+	[ "report_legacy_share('legacy', 'share', '{a}', '{40}', '{30}')", 'outcome, replayed', 'ACCEPTED|t' ],
+	# but not into what may be a copy (G7)
+	[ "report_legacy_share('legacy', 'share', '{b}', '{60}', '{55}')",
+		"CASE WHEN (SELECT status FROM limitledger.recovery_status()) = 'quarantined' THEN concat_ws(' ', outcome, dimension) = 'REFUSED recovery'"
+		  . " ELSE concat_ws(' ', outcome, reminted_units, settled, available) = 'ACCEPTED 5 t 915' END", 't' ],
+	[ "shard_reserve('held', 'chat', 'r1', 20, sha256('d'))", 'outcome, state, replayed', 'ACCEPTED|SETTLED|t' ],
+	[ "shard_settle('held', 'r1', 'o1', 5)", 'outcome, replayed', 'ACCEPTED|t' ],
+	[ "shard_settle('held', 'r2', 'o2', 10)", 'outcome, state', 'ACCEPTED|SETTLED' ],
+	[ "seal_shard('held', 'shard')", 'outcome', 'ACCEPTED' ],
+	[ 'local_shards', 'local_spent, local_retired, sealed_at IS NOT NULL', '15|85|t' ]);
 
 # finish_ledger ends every open item of such a ledger, goes on with the next
 # generation, and leaves nothing held.

@@ -32,7 +32,10 @@ same_shard(const LLShardDocument *a, const LLShardDocument *b)
 		a->accounting_epoch == b->accounting_epoch && a->allocated == b->allocated &&
 		strcmp(a->gateway, b->gateway) == 0 &&
 		memcmp(a->boot_epoch, b->boot_epoch, LL_BOOT_BYTES) == 0 && a->fence == b->fence &&
-		a->issued_at == b->issued_at && a->expires_at == b->expires_at;
+		a->issued_at == b->issued_at && a->expires_at == b->expires_at &&
+		a->hold_ttl == b->hold_ttl && a->execution_ttl == b->execution_ttl &&
+		a->hard_execution_limit == b->hard_execution_limit &&
+		a->largest_reservation == b->largest_reservation;
 }
 
 static bool
@@ -200,7 +203,8 @@ largest_shard(void)
 	fill(shard.subject, 2);
 	fill(shard.route, 3);
 	fill(shard.gateway, 4);
-	shard.policy_generation = shard.fence = shard.allocated = LL_UNITS_MAX;
+	shard.policy_generation = shard.fence = shard.allocated = shard.hold_ttl = shard.execution_ttl =
+		shard.hard_execution_limit = shard.largest_reservation = LL_UNITS_MAX;
 	ok(ll_shard_seal(&shard, &key, &out).error == LL_ENVELOPE_NONE && out.length <= LL_SHARD_ENVELOPE_MAX &&
 	   ll_shard_open((LLSpan) {bytes, out.length}, (LLTrust) {&public_key, 1}, &again, &signer).error ==
 	   LL_ENVELOPE_NONE && same_shard(&shard, &again), "the largest emergencyShard.v1 fits");
@@ -587,6 +591,21 @@ static const struct
 	{"a unit more", SHARD, "\"100\"", "\"9223372036854775808\"", LL_ENVELOPE_NUMBER, "allocatedUnits"},
 	{"ten times the most", SHARD, "\"100\"", "\"92233720368547758070\"", LL_ENVELOPE_NUMBER, "allocatedUnits"},
 	{"fence 0", SHARD, "\"3\"", "\"0\"", LL_ENVELOPE_NUMBER, "fence"},
+	{"no time to hold", SHARD, "\"holdTtl\":\"30000000\"", "\"holdTtl\":\"0\"", LL_ENVELOPE_NUMBER, "holdTtl"},
+	{"a microsecond to hold", SHARD, "\"30000000\"", "\"1\"", LL_ENVELOPE_NONE},
+	{"a duration as an interval", SHARD, "\"30000000\"", "\"00:00:30\"", LL_ENVELOPE_NUMBER, "holdTtl"},
+	{"a duration without quotes", SHARD, "\"30000000\"", "30000000", LL_ENVELOPE_NUMBER, "holdTtl"},
+	{"a duration below zero", SHARD, "\"600000000\"", "\"-1\"", LL_ENVELOPE_NUMBER, "executionTtl"},
+	{"a duration beyond all", SHARD, "\"600000000\"", "\"9223372036854775808\"", LL_ENVELOPE_NUMBER, "executionTtl"},
+	{"no units to an execution", SHARD, "\"5000\"", "\"0\"", LL_ENVELOPE_NUMBER, "hardExecutionLimit"},
+	{"no units to a reservation", SHARD, "\"40\"", "\"0\"", LL_ENVELOPE_NUMBER, "largestReservation"},
+	{"no limit of an execution", SHARD, "\"hardExecutionLimit\":\"5000\",", "", LL_ENVELOPE_MEMBER_MISSING, "hardExecutionLimit"},
+	{"no time of an execution", SHARD, "\"executionTtl\":\"600000000\",", "", LL_ENVELOPE_MEMBER_MISSING, "executionTtl"},
+	{"no time of a hold", SHARD, "\"holdTtl\":\"30000000\",", "", LL_ENVELOPE_MEMBER_MISSING, "holdTtl"},
+	{"no largest reservation", SHARD, "\"largestReservation\":\"40\",", "", LL_ENVELOPE_MEMBER_MISSING, "largestReservation"},
+	{"the document as it was before these four", SHARD, "\"executionTtl\":\"600000000\",\"expiresAt\":\"2026-07-19T14:30:00.250000Z\","
+	"\"fence\":\"3\",\"gateway\":\"gw-eu-1\",\"hardExecutionLimit\":\"5000\",\"holdTtl\":\"30000000\",",
+	"\"expiresAt\":\"2026-07-19T14:30:00.250000Z\",\"fence\":\"3\",\"gateway\":\"gw-eu-1\",", LL_ENVELOPE_MEMBER_MISSING, "executionTtl"},
 	{"generation 0", SHARD, "\"12\"", "\"0\"", LL_ENVELOPE_NUMBER, "policyGeneration"},
 	{"sequence 0", REPORT, "\"sequence\":\"2\"", "\"sequence\":\"0\"", LL_ENVELOPE_NUMBER, "sequence"},
 	{"00", REPORT, "\"localAvailable\":\"0\"", "\"localAvailable\":\"00\"", LL_ENVELOPE_NUMBER, "localAvailable"},
@@ -781,6 +800,18 @@ spoil(int row, LLShardDocument *shard, LLReportDocument *report, LLSecretKey *ke
 		case 15:
 			report->receipts[0].reserved_units = INT64_MIN;
 			break;
+		case 16:
+			shard->hold_ttl = 0;
+			break;
+		case 17:
+			shard->execution_ttl = -1;
+			break;
+		case 18:
+			shard->hard_execution_limit = 0;
+			break;
+		case 19:
+			shard->largest_reservation = INT64_MIN;
+			break;
 	}
 }
 
@@ -807,6 +838,10 @@ static const struct
 	{"a reservation twice", REPORT, LL_ENVELOPE_ORDER, "reservation"},
 	{"fewer than no receipts", REPORT, LL_ENVELOPE_COUNT, "receipts"},
 	{"a receipt of negative units", REPORT, LL_ENVELOPE_NUMBER, "reservedUnits"},
+	{"no time to hold", SHARD, LL_ENVELOPE_NUMBER, "holdTtl"},
+	{"less than no time to execute", SHARD, LL_ENVELOPE_NUMBER, "executionTtl"},
+	{"no units to an execution", SHARD, LL_ENVELOPE_NUMBER, "hardExecutionLimit"},
+	{"negative units to a reservation", SHARD, LL_ENVELOPE_NUMBER, "largestReservation"},
 };
 
 static void

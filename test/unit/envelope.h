@@ -33,7 +33,9 @@ static const LLShardDocument a_shard = {
 	.shard = "shard-7", .subject = "tenant-a", .route = "chat/gpt",
 	.policy_generation = 12, .accounting_epoch = INT64_C(837734400000000),
 	.allocated = 100, .gateway = "gw-eu-1", .boot_epoch = BOOT, .fence = 3,
-	.issued_at = INT64_C(837784800000000), .expires_at = INT64_C(837786600250000)
+	.issued_at = INT64_C(837784800000000), .expires_at = INT64_C(837786600250000),
+	.hold_ttl = 30000000, .execution_ttl = 600000000,
+	.hard_execution_limit = 5000, .largest_reservation = 40
 };
 
 static LLReportReceipt some_receipts[] = {
@@ -56,8 +58,9 @@ static const LLReportDocument a_report = {
 #define SHARD_PAYLOAD \
 	"{\"accountingEpoch\":\"2026-07-19T00:00:00.000000Z\",\"allocatedUnits\":\"100\"," \
 	"\"bootEpoch\":\"6f1c2b9a-0d47-4c1e-9b52-3e8a7710c4d5\"," \
-	"\"expiresAt\":\"2026-07-19T14:30:00.250000Z\",\"fence\":\"3\",\"gateway\":\"gw-eu-1\"," \
-	"\"issuedAt\":\"2026-07-19T14:00:00.000000Z\",\"policyGeneration\":\"12\"," \
+	"\"executionTtl\":\"600000000\",\"expiresAt\":\"2026-07-19T14:30:00.250000Z\",\"fence\":\"3\"," \
+	"\"gateway\":\"gw-eu-1\",\"hardExecutionLimit\":\"5000\",\"holdTtl\":\"30000000\"," \
+	"\"issuedAt\":\"2026-07-19T14:00:00.000000Z\",\"largestReservation\":\"40\",\"policyGeneration\":\"12\"," \
 	"\"route\":\"chat/gpt\",\"schema\":\"emergencyShard.v1\",\"shard\":\"shard-7\"," \
 	"\"subject\":\"tenant-a\"}"
 

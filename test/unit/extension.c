@@ -207,6 +207,8 @@ static const Row rows[] = {
 		{.units = 2, .head = true, .draining = true}, WAITS(DRAINING, OPERATOR)},
 	{"D8: the route frozen", 0, &continuous, {PAIR(4, 6)}, HELD(RESERVED, 3, SOON),
 		{.units = 2, .head = true, .route_frozen = true}, WAITS(FROZEN, OPERATOR)},
+	{"G7: quarantined", 0, &continuous, {PAIR(4, 6)}, HELD(RESERVED, 3, SOON),
+		{.units = 2, .head = true, .quarantined = true}, WAITS(RECOVERY, OPERATOR)},
 	{"B6: draining, a deadline alone", 0, &continuous, {PAIR(4, 6)}, HELD(RESERVED, 3, SOON),
 		{.expires_at = SOON + 1, .head = true, .draining = true}, WAITS(DRAINING, OPERATOR)},
 	{"D8: frozen", 0, &continuous, {PAIR(4, 6), .frozen = true}, HELD(RESERVED, 3, SOON),

@@ -222,7 +222,7 @@ run_counts(void)
 	const LLUnits much = MAX / 4 * 3;
 	LLPair		pair = {HEAD(0, much, 0, 0, 0, much - 100, 100, 0), .older_repaid = much};
 	LLIssuedShard issued = NEW;
-	const LLShard report = {SHARD(0, 0, 60, 40, 0), .sealed = true};
+	const LLShard report = {SHARD(0, 0, 60, 40, 0), SEALED};
 	LLReconciled done = {0, 0, 0};
 
 	want("outcome", ll_reconcile_shard(&pair, &policy, &issued, &report, 60, false, &done).outcome, LL_ACCEPTED);

@@ -25,6 +25,7 @@
 #include "jobs.h"
 
 #include "access/xact.h"
+#include "catalog/pg_extension.h"
 #include "ledger/ledger.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -32,6 +33,7 @@
 #include "postmaster/interrupt.h"
 #include "settings.h"
 #include "storage/ipc.h"
+#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
@@ -215,6 +217,29 @@ look(void)
 	return here;
 }
 
+/*
+ * hold keeps DROP EXTENSION out until the step ends: it locks the extension before
+ * anything of it, as that does, so that neither ever waits for the other with
+ * something in hand.  False: it is gone by now.
+ */
+static bool
+hold(void)
+{
+	Oid			extension;
+
+	do
+	{
+		extension = work.extension;
+		LockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock);
+		/* who waited sees what was committed meanwhile */
+		PopActiveSnapshot();
+		PushActiveSnapshot(GetTransactionSnapshot());
+		if (!ll_find_extension(&work))
+			return false;
+	} while (work.extension != extension);
+	return true;
+}
+
 /* do_step does one step of a job as the extension's owner; false: no extension. */
 static bool
 do_step(LLJobId job, LLStep *step)
@@ -222,7 +247,7 @@ do_step(LLJobId job, LLStep *step)
 	Oid			user;
 	int			context;
 
-	if (!begin())
+	if (!begin() || !hold())
 	{
 		end();
 		return false;

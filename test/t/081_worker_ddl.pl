@@ -76,6 +76,20 @@ hold('one', 'a', 'workers come with the extension');
 hold('two', 'a', 'to a second database as well');
 soon('SELECT ' . here($_) . ' = 2', "two workers stay in $_, by a long linger") for qw(one two);
 
+# A worker that has come to a table has locked the extension before it, as DROP EXTENSION
+# does: so each waits for the other only with nothing in hand.
+my $ddl = $node->background_psql('one');
+$ddl->query_safe('BEGIN');
+$ddl->query_safe('LOCK TABLE limitledger.reservation');
+$node->safe_psql('one', 'SELECT pg_reload_conf()');
+soon(<<'SQL', 'a step holds the extension while it waits for a table', 'one');
+SELECT count(*) >= 1 FROM pg_locks w JOIN pg_locks e USING (pid) JOIN pg_stat_activity a USING (pid)
+WHERE a.backend_type LIKE 'limitledger %' AND NOT w.granted AND w.relation = 'limitledger.reservation'::regclass
+  AND e.granted AND e.classid = 'pg_extension'::regclass AND e.mode = 'AccessShareLock'
+SQL
+$ddl->query_safe('COMMIT');
+$ddl->quit;
+
 my $mark = length log_from(0);
 $node->safe_psql('one', 'DROP EXTENSION limitledger');
 soon('SELECT ' . here('one') . ' = 0', 'they leave with the extension');

@@ -65,7 +65,7 @@ SQL
 sub watch
 {
 	my ($clients, $seconds, $script) = @_;
-	my $before = counts();
+	my ($before, $start) = (counts(), sizes()->{table});
 	my $load = bench_start($node, '-c', $clients, '-j', 2, '-T', $seconds, '-f', $script);
 	my $began = time();
 	my @peaks = ({ table => 0, key => 0 }, { table => 0, key => 0 });
@@ -79,12 +79,12 @@ sub watch
 	}
 	$load->finish or die 'a call was not answered';
 	my $after = counts();
-	return (@peaks, { map { $_ => $after->{$_} - $before->{$_} } keys %$after });
+	return (@peaks, { start => $start, map { $_ => $after->{$_} - $before->{$_} } keys %$after });
 }
 
 # levels_off asserts what a steady load must leave alone.  How large the table gets before
-# its pages are cleaned depends on when the clients run; without that it would hold every
-# version, which is what `version` bytes each say.
+# its pages are cleaned depends on when the clients run; without that it would grow by every
+# version, of `version` bytes each.  On a slow machine those are few, so new rows count too.
 sub levels_off
 {
 	my ($name, $first, $second, $count, $version) = @_;
@@ -93,7 +93,7 @@ sub levels_off
 	my $all = $count->{updates} * $version;
 
 	cmp_ok($share, '>=', 0.9, sprintf('%s: %.1f %% of %d updates are heap-only', $name, 100 * $share, $count->{updates}));
-	cmp_ok($peak, '<=', $all / 4, sprintf('%s: the table levels off (%d kB of %d kB that were written)', $name, $peak / KB, $all / KB));
+	cmp_ok($peak, '<=', $count->{start} + $all / 2 + 512 * KB, sprintf('%s: the table levels off (%d kB of %d kB that were written)', $name, $peak / KB, $all / KB));
 	cmp_ok($second->{key}, '<=', 2 * $first->{key} + 512 * KB,
 		sprintf('%s: the key levels off (%d kB, then %d kB)', $name, $first->{key} / KB, $second->{key} / KB));
 	note sprintf('%s: %.2f entries read a lookup', $name, $count->{read} / $count->{scans});

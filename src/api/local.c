@@ -9,6 +9,7 @@
 #include "args.h"
 #include "catalog/pg_type.h"
 #include "errors.h"
+#include "frame.h"
 #include "ledger/local.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -24,50 +25,6 @@ PG_FUNCTION_INFO_V1(limitledger_seal_shard);
 PG_FUNCTION_INFO_V1(limitledger_sweep_shards);
 PG_FUNCTION_INFO_V1(limitledger_local_boot);
 PG_FUNCTION_INFO_V1(limitledger_local_begin);
-
-/* A call on its way through ll_run. */
-typedef struct Call
-{
-	void	   *elements;
-	int			count;
-	LLReceipt  *receipts;
-	Datum		subject;
-	Datum		id;
-	Datum		operation;
-} Call;
-
-static Call
-call_of(void *elements, int count)
-{
-	Call		call = {0};
-
-	call.elements = elements;
-	call.count = count;
-	call.receipts = palloc(sizeof(LLReceipt) * Max(count, 1));
-	return call;
-}
-
-/* run_writer runs a script that may write; its answer is durable with the commit. */
-static void
-run_writer(FunctionCallInfo fcinfo, void (*script) (void *arg), Call *call)
-{
-	ll_run(fcinfo->flinfo->fn_oid, script, call);
-	ll_confirm(call->receipts, call->count);
-}
-
-static Datum
-answer_one(LLCall which, const Call *call)
-{
-	ll_count(which, &call->receipts->verdict);
-	return ll_answer_receipt(call->receipts);
-}
-
-static Datum
-answer_many(FunctionCallInfo fcinfo, LLCall which, const Call *call)
-{
-	ll_count_receipts(which, call->receipts, call->count);
-	return ll_answer_receipts(fcinfo, call->receipts, call->count);
-}
 
 /* ---- reserve ------------------------------------------------------------ */
 
@@ -99,7 +56,7 @@ check_reserve(LLShardReserve *e, const LLArg *arg)
 static void
 run_reserve(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_shard_reserve(call->elements, call->count, call->receipts);
 }
@@ -110,14 +67,14 @@ limitledger_shard_reserve(PG_FUNCTION_ARGS)
 {
 	LLShardReserve element = {0};
 	LLArg		arg[RESERVE_ARGS];
-	Call		call = call_of(&element, 1);
+	LLFrame		call = ll_frame(&element, 1);
 
 	ll_answer_writes("shard_reserve()");
 	for (int i = 0; i < RESERVE_ARGS; i++)
 		arg[i] = ll_arg(fcinfo, i, reserve_names[i]);
 	check_reserve(&element, arg);
-	run_writer(fcinfo, run_reserve, &call);
-	return answer_one(LL_CALL_SHARD_RESERVE, &call);
+	ll_frame_run(fcinfo, run_reserve, &call);
+	return ll_frame_answer(LL_CALL_SHARD_RESERVE, &call);
 }
 
 /* limitledger_shard_reserve_batch admits many; each shard is locked once (J2). */
@@ -127,7 +84,7 @@ limitledger_shard_reserve_batch(PG_FUNCTION_ARGS)
 	LLArray		array[RESERVE_ARGS];
 	LLArg		arg[RESERVE_ARGS];
 	LLShardReserve *elements;
-	Call		call;
+	LLFrame		call;
 	int			count = 0;
 
 	ll_answer_writes("shard_reserve_batch()");
@@ -144,9 +101,9 @@ limitledger_shard_reserve_batch(PG_FUNCTION_ARGS)
 			arg[i] = ll_array_arg(&array[i], e);
 		check_reserve(&elements[e], arg);
 	}
-	call = call_of(elements, count);
-	run_writer(fcinfo, run_reserve, &call);
-	return answer_many(fcinfo, LL_CALL_SHARD_RESERVE, &call);
+	call = ll_frame(elements, count);
+	ll_frame_run(fcinfo, run_reserve, &call);
+	return ll_frame_answer_all(fcinfo, LL_CALL_SHARD_RESERVE, &call);
 }
 
 /* ---- start and unknown --------------------------------------------------- */
@@ -154,30 +111,30 @@ limitledger_shard_reserve_batch(PG_FUNCTION_ARGS)
 static void
 run_start(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
-	ll_shard_start(call->subject, call->id, call->operation, call->receipts);
+	ll_shard_start(call->subject, call->id, call->other, call->receipts);
 }
 
 static void
 run_unknown(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
-	ll_shard_report_unknown(call->subject, call->id, call->operation, call->receipts);
+	ll_shard_report_unknown(call->subject, call->id, call->other, call->receipts);
 }
 
 /* by_operation is what start and unknown have in common. */
 static Datum
 by_operation(FunctionCallInfo fcinfo, LLCall which, void (*script) (void *arg))
 {
-	Call		call = call_of(NULL, 1);
+	LLFrame		call = ll_frame(NULL, 1);
 
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
-	call.operation = ll_arg_reported(ll_arg(fcinfo, 2, "operation_id"));
-	run_writer(fcinfo, script, &call);
-	return answer_one(which, &call);
+	call.other = ll_arg_reported(ll_arg(fcinfo, 2, "operation_id"));
+	ll_frame_run(fcinfo, script, &call);
+	return ll_frame_answer(which, &call);
 }
 
 /* limitledger_shard_start: RESERVED -> STARTED, binding the operation (D5). */
@@ -201,7 +158,7 @@ limitledger_shard_report_unknown(PG_FUNCTION_ARGS)
 static void
 run_settle(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_shard_settle_or_release(call->elements, call->count, call->receipts);
 }
@@ -237,20 +194,20 @@ limitledger_shard_settle(PG_FUNCTION_ARGS)
 {
 	LLShardSettle element = {0};
 	LLArg		arg[SETTLE_ARGS];
-	Call		call = call_of(&element, 1);
+	LLFrame		call = ll_frame(&element, 1);
 
 	ll_answer_writes("shard_settle()");
 	for (int i = 0; i < SETTLE_ARGS; i++)
 		arg[i] = ll_arg(fcinfo, i, settle_names[i]);
 	check_settle(&element, arg);
-	run_writer(fcinfo, run_settle, &call);
+	ll_frame_run(fcinfo, run_settle, &call);
 	if (call.receipts->verdict.dimension == LL_DIM_NOT_STARTED)
 		ereport(ERROR,
 				(errcode(LL_ERRCODE_NOT_STARTED),
 				 errmsg("reservation_id names a reservation that was not started"),
 				 errdetail("Its state is %s; nothing was booked.", call.receipts->state),
 				 errhint("Call shard_start first, and run only what it accepts.")));
-	return answer_one(LL_CALL_SHARD_SETTLE, &call);
+	return ll_frame_answer(LL_CALL_SHARD_SETTLE, &call);
 }
 
 Datum
@@ -259,7 +216,7 @@ limitledger_shard_settle_batch(PG_FUNCTION_ARGS)
 	LLArray		array[SETTLE_ARGS];
 	LLArg		arg[SETTLE_ARGS];
 	LLShardSettle *elements;
-	Call		call;
+	LLFrame		call;
 	int			count = 0;
 
 	ll_answer_writes("shard_settle_batch()");
@@ -275,9 +232,9 @@ limitledger_shard_settle_batch(PG_FUNCTION_ARGS)
 			arg[i] = ll_array_arg(&array[i], e);
 		check_settle(&elements[e], arg);
 	}
-	call = call_of(elements, count);
-	run_writer(fcinfo, run_settle, &call);
-	return answer_many(fcinfo, LL_CALL_SHARD_SETTLE, &call);
+	call = ll_frame(elements, count);
+	ll_frame_run(fcinfo, run_settle, &call);
+	return ll_frame_answer_all(fcinfo, LL_CALL_SHARD_SETTLE, &call);
 }
 
 /* limitledger_shard_release: RESERVED -> RELEASED, units back (D9). */
@@ -285,14 +242,14 @@ Datum
 limitledger_shard_release(PG_FUNCTION_ARGS)
 {
 	LLShardSettle element = {0};
-	Call		call = call_of(&element, 1);
+	LLFrame		call = ll_frame(&element, 1);
 
 	ll_answer_writes("shard_release()");
 	element.release = true;
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
-	run_writer(fcinfo, run_settle, &call);
-	return answer_one(LL_CALL_SHARD_RELEASE, &call);
+	ll_frame_run(fcinfo, run_settle, &call);
+	return ll_frame_answer(LL_CALL_SHARD_RELEASE, &call);
 }
 
 /* ---- how a shard ends ---------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "args.h"
 #include "catalog/pg_type.h"
 #include "errors.h"
+#include "frame.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(limitledger_reserve_capacity);
@@ -27,54 +28,6 @@ PG_FUNCTION_INFO_V1(limitledger_import_usage);
 PG_FUNCTION_INFO_V1(limitledger_import_usage_batch);
 PG_FUNCTION_INFO_V1(limitledger_get_reservation);
 PG_FUNCTION_INFO_V1(limitledger_resolve_reservation);
-
-/* A call on its way through ll_run. */
-typedef struct Call
-{
-	void	   *elements;
-	int			count;
-	LLReceipt  *receipts;
-	Datum		subject;
-	Datum		id;
-	Datum		other;			/* operation, extension or digest */
-	LLUnits		units;
-	LLExtensionRow extension;
-	bool		require_all;
-} Call;
-
-static Call
-call_of(void *elements, int count)
-{
-	Call		call = {0};
-
-	call.elements = elements;
-	call.count = count;
-	call.receipts = palloc(sizeof(LLReceipt) * Max(count, 1));
-	return call;
-}
-
-/* run_writer runs a script that may write; its answer is durable with the commit. */
-static void
-run_writer(FunctionCallInfo fcinfo, void (*script) (void *arg), Call *call)
-{
-	ll_run(fcinfo->flinfo->fn_oid, script, call);
-	ll_confirm(call->receipts, call->count);
-}
-
-/* answer_one and answer_many hand the receipts out, and count them. */
-static Datum
-answer_one(LLCall which, const Call *call)
-{
-	ll_count(which, &call->receipts->verdict);
-	return ll_answer_receipt(call->receipts);
-}
-
-static Datum
-answer_many(FunctionCallInfo fcinfo, LLCall which, const Call *call)
-{
-	ll_count_receipts(which, call->receipts, call->count);
-	return ll_answer_receipts(fcinfo, call->receipts, call->count);
-}
 
 /* ---- reserve ------------------------------------------------------------ */
 
@@ -113,7 +66,7 @@ check_reserve(LLReserveElement *e, const LLArg *arg)
 static void
 run_reserve(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_reserve(call->elements, call->count, call->require_all, call->receipts);
 }
@@ -127,14 +80,14 @@ limitledger_reserve_capacity(PG_FUNCTION_ARGS)
 {
 	LLReserveElement element = {0};
 	LLArg		arg[RESERVE_ARGS];
-	Call		call = call_of(&element, 1);
+	LLFrame		call = ll_frame(&element, 1);
 
 	ll_answer_writes("reserve_capacity()");
 	for (int i = 0; i < RESERVE_ARGS; i++)
 		arg[i] = ll_arg(fcinfo, i, reserve_names[i]);
 	check_reserve(&element, arg);
-	run_writer(fcinfo, run_reserve, &call);
-	return answer_one(LL_CALL_RESERVE, &call);
+	ll_frame_run(fcinfo, run_reserve, &call);
+	return ll_frame_answer(LL_CALL_RESERVE, &call);
 }
 
 /* limitledger_reserve_capacity_batch admits many; each pair is locked once (J2). */
@@ -144,7 +97,7 @@ limitledger_reserve_capacity_batch(PG_FUNCTION_ARGS)
 	LLArray		array[RESERVE_ARGS];
 	LLArg		arg[RESERVE_ARGS];
 	LLReserveElement *elements;
-	Call		call;
+	LLFrame		call;
 	int			count = 0;
 
 	ll_answer_writes("reserve_capacity_batch()");
@@ -161,10 +114,10 @@ limitledger_reserve_capacity_batch(PG_FUNCTION_ARGS)
 			arg[i] = ll_array_arg(&array[i], e);
 		check_reserve(&elements[e], arg);
 	}
-	call = call_of(elements, count);
+	call = ll_frame(elements, count);
 	call.require_all = ll_arg_flag(ll_arg(fcinfo, RESERVE_ARGS, "require_all"));
-	run_writer(fcinfo, run_reserve, &call);
-	return answer_many(fcinfo, LL_CALL_RESERVE, &call);
+	ll_frame_run(fcinfo, run_reserve, &call);
+	return ll_frame_answer_all(fcinfo, LL_CALL_RESERVE, &call);
 }
 
 /* ---- start -------------------------------------------------------------- */
@@ -172,7 +125,7 @@ limitledger_reserve_capacity_batch(PG_FUNCTION_ARGS)
 static void
 run_start(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_start_reservations(call->elements, call->count, call->receipts);
 }
@@ -182,14 +135,14 @@ Datum
 limitledger_start_reservation(PG_FUNCTION_ARGS)
 {
 	LLStartElement element = {0};
-	Call		call = call_of(&element, 1);
+	LLFrame		call = ll_frame(&element, 1);
 
 	ll_answer_writes("start_reservation()");
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	element.operation = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
-	run_writer(fcinfo, run_start, &call);
-	return answer_one(LL_CALL_START, &call);
+	ll_frame_run(fcinfo, run_start, &call);
+	return ll_frame_answer(LL_CALL_START, &call);
 }
 
 Datum
@@ -200,7 +153,7 @@ limitledger_start_reservation_batch(PG_FUNCTION_ARGS)
 	LLArray		operations = ll_array(fcinfo, 2, "operation_ids", TEXTOID, true);
 	int			count = ll_array_count(&subjects, &ids, &operations, NULL);
 	LLStartElement *elements = palloc0(sizeof(LLStartElement) * Max(count, 1));
-	Call		call = call_of(elements, count);
+	LLFrame		call = ll_frame(elements, count);
 
 	ll_answer_writes("start_reservation_batch()");
 	for (int i = 0; i < count; i++)
@@ -209,8 +162,8 @@ limitledger_start_reservation_batch(PG_FUNCTION_ARGS)
 		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
 		elements[i].operation = ll_arg_text(ll_array_arg(&operations, i));
 	}
-	run_writer(fcinfo, run_start, &call);
-	return answer_many(fcinfo, LL_CALL_START, &call);
+	ll_frame_run(fcinfo, run_start, &call);
+	return ll_frame_answer_all(fcinfo, LL_CALL_START, &call);
 }
 
 /* ---- settle and release ------------------------------------------------- */
@@ -218,7 +171,7 @@ limitledger_start_reservation_batch(PG_FUNCTION_ARGS)
 static void
 run_settle(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_settle_or_release(call->elements, call->count, call->receipts);
 }
@@ -245,20 +198,20 @@ Datum
 limitledger_settle_usage(PG_FUNCTION_ARGS)
 {
 	LLSettleElement element = {0};
-	Call		call = call_of(&element, 1);
+	LLFrame		call = ll_frame(&element, 1);
 
 	ll_answer_writes("settle_usage()");
 	check_settle(&element, ll_arg(fcinfo, 0, "subject"), ll_arg(fcinfo, 1, "reservation_id"),
 				 ll_arg(fcinfo, 2, "operation_id"), ll_arg(fcinfo, 3, "actual"),
 				 ll_arg(fcinfo, 4, "receipt_digest"), ll_arg(fcinfo, 5, "source"));
-	run_writer(fcinfo, run_settle, &call);
+	ll_frame_run(fcinfo, run_settle, &call);
 	if (call.receipts->verdict.dimension == LL_DIM_NOT_STARTED)
 		ereport(ERROR,
 				(errcode(LL_ERRCODE_NOT_STARTED),
 				 errmsg("reservation_id names a reservation that was not started"),
 				 errdetail("Its state is %s; nothing was booked.", call.receipts->state),
 				 errhint("Call start_reservation first, and run only what it accepts.")));
-	return answer_one(LL_CALL_SETTLE, &call);
+	return ll_frame_answer(LL_CALL_SETTLE, &call);
 }
 
 Datum
@@ -273,15 +226,15 @@ limitledger_settle_usage_batch(PG_FUNCTION_ARGS)
 	int			count = ll_array_count(&subjects, &ids, &operations, &actuals,
 									   &digests, &sources, NULL);
 	LLSettleElement *elements = palloc0(sizeof(LLSettleElement) * Max(count, 1));
-	Call		call = call_of(elements, count);
+	LLFrame		call = ll_frame(elements, count);
 
 	ll_answer_writes("settle_usage_batch()");
 	for (int i = 0; i < count; i++)
 		check_settle(&elements[i], ll_array_arg(&subjects, i), ll_array_arg(&ids, i),
 					 ll_array_arg(&operations, i), ll_array_arg(&actuals, i),
 					 ll_array_arg(&digests, i), ll_array_arg(&sources, i));
-	run_writer(fcinfo, run_settle, &call);
-	return answer_many(fcinfo, LL_CALL_SETTLE, &call);
+	ll_frame_run(fcinfo, run_settle, &call);
+	return ll_frame_answer_all(fcinfo, LL_CALL_SETTLE, &call);
 }
 
 /* limitledger_release_reservation: RESERVED -> RELEASED, units back (D9). */
@@ -289,14 +242,14 @@ Datum
 limitledger_release_reservation(PG_FUNCTION_ARGS)
 {
 	LLSettleElement element = {0};
-	Call		call = call_of(&element, 1);
+	LLFrame		call = ll_frame(&element, 1);
 
 	ll_answer_writes("release_reservation()");
 	element.release = true;
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
-	run_writer(fcinfo, run_settle, &call);
-	return answer_one(LL_CALL_RELEASE, &call);
+	ll_frame_run(fcinfo, run_settle, &call);
+	return ll_frame_answer(LL_CALL_RELEASE, &call);
 }
 
 Datum
@@ -306,7 +259,7 @@ limitledger_release_reservation_batch(PG_FUNCTION_ARGS)
 	LLArray		ids = ll_array(fcinfo, 1, "reservation_ids", TEXTOID, true);
 	int			count = ll_array_count(&subjects, &ids, NULL);
 	LLSettleElement *elements = palloc0(sizeof(LLSettleElement) * Max(count, 1));
-	Call		call = call_of(elements, count);
+	LLFrame		call = ll_frame(elements, count);
 
 	ll_answer_writes("release_reservation_batch()");
 	for (int i = 0; i < count; i++)
@@ -315,8 +268,8 @@ limitledger_release_reservation_batch(PG_FUNCTION_ARGS)
 		elements[i].subject = ll_arg_subject(ll_array_arg(&subjects, i));
 		elements[i].id = ll_arg_text(ll_array_arg(&ids, i));
 	}
-	run_writer(fcinfo, run_settle, &call);
-	return answer_many(fcinfo, LL_CALL_RELEASE, &call);
+	ll_frame_run(fcinfo, run_settle, &call);
+	return ll_frame_answer_all(fcinfo, LL_CALL_RELEASE, &call);
 }
 
 /* ---- unknown, get, resolve ---------------------------------------------- */
@@ -324,7 +277,7 @@ limitledger_release_reservation_batch(PG_FUNCTION_ARGS)
 static void
 run_unknown(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_report_usage_unknown(call->subject, call->id, call->other, call->receipts);
 }
@@ -332,7 +285,7 @@ run_unknown(void *arg)
 static void
 run_get(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_get_reservation(call->subject, call->id, call->receipts);
 }
@@ -340,7 +293,7 @@ run_get(void *arg)
 static void
 run_resolve(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_resolve_reservation(call->subject, call->id, call->other, call->receipts);
 }
@@ -349,21 +302,21 @@ run_resolve(void *arg)
 Datum
 limitledger_report_usage_unknown(PG_FUNCTION_ARGS)
 {
-	Call		call = call_of(NULL, 1);
+	LLFrame		call = ll_frame(NULL, 1);
 
 	ll_answer_writes("report_usage_unknown()");
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
-	run_writer(fcinfo, run_unknown, &call);
-	return answer_one(LL_CALL_REPORT_UNKNOWN, &call);
+	ll_frame_run(fcinfo, run_unknown, &call);
+	return ll_frame_answer(LL_CALL_REPORT_UNKNOWN, &call);
 }
 
 /* limitledger_get_reservation answers by id; it decides nothing, so it is not counted (D11). */
 Datum
 limitledger_get_reservation(PG_FUNCTION_ARGS)
 {
-	Call		call = call_of(NULL, 1);
+	LLFrame		call = ll_frame(NULL, 1);
 
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
@@ -375,14 +328,14 @@ limitledger_get_reservation(PG_FUNCTION_ARGS)
 Datum
 limitledger_resolve_reservation(PG_FUNCTION_ARGS)
 {
-	Call		call = call_of(NULL, 1);
+	LLFrame		call = ll_frame(NULL, 1);
 
 	ll_answer_writes("resolve_reservation()");
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_digest(ll_arg(fcinfo, 2, "digest"));
-	run_writer(fcinfo, run_resolve, &call);
-	return answer_one(LL_CALL_RESOLVE, &call);
+	ll_frame_run(fcinfo, run_resolve, &call);
+	return ll_frame_answer(LL_CALL_RESOLVE, &call);
 }
 
 /* ---- long work ---------------------------------------------------------- */
@@ -390,7 +343,7 @@ limitledger_resolve_reservation(PG_FUNCTION_ARGS)
 static void
 run_progress(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_report_usage_progress(call->subject, call->id, call->other, call->units, call->receipts);
 }
@@ -398,7 +351,7 @@ run_progress(void *arg)
 static void
 run_extend(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_extend_reservation(call->subject, call->id, call->other, &call->extension, call->receipts);
 }
@@ -407,15 +360,15 @@ run_extend(void *arg)
 Datum
 limitledger_report_progress(PG_FUNCTION_ARGS)
 {
-	Call		call = call_of(NULL, 1);
+	LLFrame		call = ll_frame(NULL, 1);
 
 	ll_answer_writes("report_progress()");
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	call.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	call.other = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
 	call.units = ll_arg_units(ll_arg(fcinfo, 3, "units"), 0);
-	run_writer(fcinfo, run_progress, &call);
-	return answer_one(LL_CALL_REPORT_PROGRESS, &call);
+	ll_frame_run(fcinfo, run_progress, &call);
+	return ll_frame_answer(LL_CALL_REPORT_PROGRESS, &call);
 }
 
 /*
@@ -425,7 +378,7 @@ limitledger_report_progress(PG_FUNCTION_ARGS)
 Datum
 limitledger_extend_reservation(PG_FUNCTION_ARGS)
 {
-	Call		call = call_of(NULL, 1);
+	LLFrame		call = ll_frame(NULL, 1);
 
 	ll_answer_writes("extend_reservation()");
 	call.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
@@ -439,8 +392,8 @@ limitledger_extend_reservation(PG_FUNCTION_ARGS)
 				 errmsg("units or until must say what to extend"),
 				 errdetail("There are 0 units and no later deadline."),
 				 errhint("Pass more units, a later deadline, or both.")));
-	run_writer(fcinfo, run_extend, &call);
-	return answer_one(LL_CALL_EXTEND, &call);
+	ll_frame_run(fcinfo, run_extend, &call);
+	return ll_frame_answer(LL_CALL_EXTEND, &call);
 }
 
 /* ---- usage that nobody reserved (B2, D12) -------------------------------- */
@@ -448,7 +401,7 @@ limitledger_extend_reservation(PG_FUNCTION_ARGS)
 static void
 run_record(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_record_unreserved(call->elements, call->count, false, call->receipts);
 }
@@ -456,7 +409,7 @@ run_record(void *arg)
 static void
 run_import(void *arg)
 {
-	Call	   *call = arg;
+	LLFrame    *call = arg;
 
 	ll_record_unreserved(call->elements, call->count, true, call->receipts);
 }
@@ -474,13 +427,13 @@ static Datum
 usage(FunctionCallInfo fcinfo, const char *name, LLCall which, void (*script) (void *arg))
 {
 	LLUsageElement element = {0};
-	Call		call = call_of(&element, 1);
+	LLFrame		call = ll_frame(&element, 1);
 
 	ll_answer_writes(name);
 	check_usage(&element, ll_arg(fcinfo, 0, "subject"), ll_arg(fcinfo, 1, "route"),
 				ll_arg(fcinfo, 2, "operation_id"), ll_arg(fcinfo, 3, "units"));
-	run_writer(fcinfo, script, &call);
-	return answer_one(which, &call);
+	ll_frame_run(fcinfo, script, &call);
+	return ll_frame_answer(which, &call);
 }
 
 static Datum
@@ -492,14 +445,14 @@ usage_batch(FunctionCallInfo fcinfo, const char *name, LLCall which, void (*scri
 	LLArray		units = ll_array(fcinfo, 3, "units", INT8OID, true);
 	int			count = ll_array_count(&subjects, &routes, &operations, &units, NULL);
 	LLUsageElement *elements = palloc0(sizeof(LLUsageElement) * Max(count, 1));
-	Call		call = call_of(elements, count);
+	LLFrame		call = ll_frame(elements, count);
 
 	ll_answer_writes(name);
 	for (int i = 0; i < count; i++)
 		check_usage(&elements[i], ll_array_arg(&subjects, i), ll_array_arg(&routes, i),
 					ll_array_arg(&operations, i), ll_array_arg(&units, i));
-	run_writer(fcinfo, script, &call);
-	return answer_many(fcinfo, which, &call);
+	ll_frame_run(fcinfo, script, &call);
+	return ll_frame_answer_all(fcinfo, which, &call);
 }
 
 /* limitledger_record_usage books units, at least 0, that were never reserved (D12). */

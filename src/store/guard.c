@@ -127,6 +127,18 @@ ll_guard_any_falls(const LLMovement *m, const int *columns, int count)
 	return false;
 }
 
+/* ll_guard_state reads a column of states. */
+LLState
+ll_guard_state(Relation relation, Datum value)
+{
+	LLState		state = LL_ABSENT;
+
+	if (!ll_state_parse(VARDATA_ANY(DatumGetPointer(value)),
+						VARSIZE_ANY_EXHDR(DatumGetPointer(value)), &state))
+		ll_guard_refuse(relation, "D1", "there is no such state");
+	return state;
+}
+
 /* the counters of one budget that never fall */
 static bool
 counter_falls(const LLMovement *m)
@@ -207,17 +219,6 @@ limitledger_guard_closed(PG_FUNCTION_ARGS)
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 
-static LLState
-state_of(Relation relation, Datum value)
-{
-	LLState		state = LL_ABSENT;
-
-	if (!ll_state_parse(VARDATA_ANY(DatumGetPointer(value)),
-						VARSIZE_ANY_EXHDR(DatumGetPointer(value)), &state))
-		ll_guard_refuse(relation, "D1", "there is no such state");
-	return state;
-}
-
 /* a claim is new, or ends later than the one before it */
 static bool
 lease_grows(const LLMovement *m)
@@ -241,14 +242,14 @@ limitledger_guard_reservation(PG_FUNCTION_ARGS)
 	LLState		is;
 	bool		purge = ll_guard_begin(fcinfo, &m);
 
-	was = state_of(trigger->tg_relation, m.was[LL_RESERVATION_STATE]);
+	was = ll_guard_state(trigger->tg_relation, m.was[LL_RESERVATION_STATE]);
 	if (purge)
 	{
 		if (!ll_state_terminal(was))
 			ll_guard_refuse(trigger->tg_relation, "D15", "a reservation that has not ended is not purged");
 		return PointerGetDatum(trigger->tg_trigtuple);
 	}
-	is = state_of(trigger->tg_relation, m.is[LL_RESERVATION_STATE]);
+	is = ll_guard_state(trigger->tg_relation, m.is[LL_RESERVATION_STATE]);
 	if (!SAME(&m, LL_RESERVATION_SUBJECT, LL_RESERVATION_ID, LL_RESERVATION_ROUTE,
 			  LL_RESERVATION_GENERATION, LL_RESERVATION_EPOCH, LL_RESERVATION_ASKED_UNITS,
 			  LL_RESERVATION_DIGEST, LL_RESERVATION_RESERVED_AT))

@@ -9,6 +9,7 @@
 
 #include "access/tupdesc.h"
 #include "commands/trigger.h"
+#include "core/types.h"
 #include "fmgr.h"
 #include "utils/rel.h"
 
@@ -29,6 +30,7 @@ extern bool ll_guard_same(const LLMovement *m, int column);
 extern bool ll_guard_all_same(const LLMovement *m, const int *columns, int count);
 extern bool ll_guard_falls(const LLMovement *m, int column);
 extern bool ll_guard_any_falls(const LLMovement *m, const int *columns, int count);
+extern LLState ll_guard_state(Relation relation, Datum value);
 
 #define SAME(m, ...) \
 	ll_guard_all_same((m), (const int[]) {__VA_ARGS__}, lengthof(((const int[]) {__VA_ARGS__})))

@@ -80,17 +80,6 @@ limitledger_guard_local_shard(PG_FUNCTION_ARGS)
 	return PointerGetDatum(trigger->tg_newtuple);
 }
 
-static LLState
-state_of(Relation relation, Datum value)
-{
-	LLState		state = LL_ABSENT;
-
-	if (!ll_state_parse(VARDATA_ANY(DatumGetPointer(value)),
-						VARSIZE_ANY_EXHDR(DatumGetPointer(value)), &state))
-		ll_guard_refuse(relation, "D1", "there is no such state");
-	return state;
-}
-
 /* only_reported: nothing changes but the number of the report, once */
 static bool
 only_reported(const LLMovement *m)
@@ -115,8 +104,8 @@ limitledger_guard_shard_reservation(PG_FUNCTION_ARGS)
 
 	if (!ll_guard_noted(fcinfo, &m))
 		return PointerGetDatum(trigger->tg_trigtuple);
-	was = state_of(trigger->tg_relation, m.was[LL_SHARD_RESERVATION_STATE]);
-	is = state_of(trigger->tg_relation, m.is[LL_SHARD_RESERVATION_STATE]);
+	was = ll_guard_state(trigger->tg_relation, m.was[LL_SHARD_RESERVATION_STATE]);
+	is = ll_guard_state(trigger->tg_relation, m.is[LL_SHARD_RESERVATION_STATE]);
 	if (!SAME(&m, LL_SHARD_RESERVATION_SUBJECT, LL_SHARD_RESERVATION_RESERVATION_ID,
 			  LL_SHARD_RESERVATION_SHARD_ID, LL_SHARD_RESERVATION_RESERVED_UNITS,
 			  LL_SHARD_RESERVATION_REQUEST_DIGEST, LL_SHARD_RESERVATION_RESERVED_AT))

@@ -73,34 +73,15 @@ sub insist
 	die "no answer in @{[ LIMIT ]} s: $sql\n";
 }
 
-# start_postmaster starts the server as a child of this test: one that init adopts may
-# stay a zombie for seconds after it was killed, and keeps its successor from starting.
-sub start_postmaster
-{
-	$postmaster = fork() // die "fork: $!";
-	return if $postmaster != 0;
-	open(STDIN, '<', '/dev/null');
-	open(STDOUT, '>>', $node->logfile);
-	open(STDERR, '>&', \*STDOUT);
-	exec('postgres', '-D', $node->data_dir) or POSIX::_exit(1);
-}
+sub start_postmaster { $postmaster = postmaster_start($node) }
 
 sub end_postmaster
 {
 	my ($signal) = @_;
 
-	kill $signal, $postmaster;
-	waitpid $postmaster, 0;
+	postmaster_end($postmaster, $signal);
 	undef $postmaster;
 	return;
-}
-
-# Signalled, so that a test that dies leaves no server.
-END
-{
-	my $status = $?;
-	end_postmaster('QUIT') if $postmaster;
-	$? = $status;
 }
 
 # --- the load -----------------------------------------------------------------------

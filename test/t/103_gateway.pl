@@ -12,7 +12,6 @@ use FindBin;
 use lib $FindBin::RealBin;
 use IPC::Run ();
 use Limitledger;
-use POSIX ();
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
@@ -104,19 +103,10 @@ sub acknowledged
 	return %told;
 }
 
-# start_again starts the server as a child of this test: one that init adopts may stay a
-# zombie for seconds after it was killed, and keeps its successor from starting.
 my $postmaster;
 sub start_again
 {
-	$postmaster = fork() // die "fork: $!";
-	if ($postmaster == 0)
-	{
-		open(STDIN, '<', '/dev/null');
-		open(STDOUT, '>>', $node->logfile);
-		open(STDERR, '>&', \*STDOUT);
-		exec('postgres', '-D', $node->data_dir) or POSIX::_exit(1);
-	}
+	$postmaster = postmaster_start($node);
 	for (1 .. 1200)
 	{
 		return if IPC::Run::run([ 'pg_isready', '-q', '-h', $node->host, '-p', $node->port ], '<', \undef);
@@ -125,23 +115,7 @@ sub start_again
 	die 'the server does not start';
 }
 
-sub end_server
-{
-	my ($signal) = @_;
-
-	kill $signal, $postmaster;
-	waitpid $postmaster, 0;
-	undef $postmaster;
-	return;
-}
-
-# Signalled, so that a test that dies leaves no server.
-END
-{
-	my $status = $?;
-	end_server('QUIT') if $postmaster;
-	$? = $status;
-}
+sub end_server { postmaster_end($postmaster, $_[0]) }
 
 $node->stop;
 start_again();

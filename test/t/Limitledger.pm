@@ -10,6 +10,7 @@ use warnings FATAL => 'all';
 use Exporter 'import';
 use IPC::Run ();
 use JSON::PP ();
+use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -17,7 +18,7 @@ use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(ledger_node publish audit_ok value_is bench bench_start
   race_prelude write_script wait_blocked failed_transactions session
-  send_query pooler_start pooler_stop);
+  send_query pooler_start pooler_stop postmaster_start postmaster_end);
 
 # ledger_node returns a started server on which the extension exists.
 sub ledger_node
@@ -173,6 +174,43 @@ sub wait_blocked
 SELECT count(*) >= $count FROM pg_stat_activity WHERE wait_event_type = 'Lock'
 EOF2
 }
+
+my %postmasters;
+
+# postmaster_start starts a server as a child of this test, and returns its pid: one that
+# init adopts may stay a zombie for seconds after it was killed, and keeps its successor
+# from starting.
+sub postmaster_start
+{
+	my ($node) = @_;
+	my $pid = fork() // die "fork: $!";
+
+	if ($pid == 0)
+	{
+		open(STDIN, '<', '/dev/null');
+		open(STDOUT, '>>', $node->logfile);
+		open(STDERR, '>&', \*STDOUT);
+		exec('postgres', '-D', $node->data_dir) or POSIX::_exit(1);
+	}
+	$postmasters{$pid} = $$;
+	return $pid;
+}
+
+# postmaster_end signals it and waits; one that is left over is ended with the test.
+sub postmaster_end
+{
+	my ($pid, $signal) = @_;
+
+	return if $postmasters{$pid} != $$;
+	if (waitpid($pid, POSIX::WNOHANG) == 0)
+	{
+		kill $signal, $pid;
+		waitpid $pid, 0;
+	}
+	delete $postmasters{$pid};
+	return;
+}
+END { my $status = $?; postmaster_end($_, 'QUIT') for keys %postmasters; $? = $status; }
 
 my %pooler_folders;
 

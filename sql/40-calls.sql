@@ -199,7 +199,7 @@ AS 'MODULE_PATHNAME', 'limitledger_expire_executions';
 
 -- Unknown usage for reconcilers: claimed between two transactions, so by a lease (D10).
 CREATE FUNCTION claim_unknown_usage(
-  batch_limit integer DEFAULT 100, lease interval DEFAULT '5 minutes', reconciler text DEFAULT NULL,
+  batch_limit integer DEFAULT 100, lease interval DEFAULT '2 minutes', reconciler text DEFAULT NULL,
   OUT subject text, OUT reservation_id text, OUT route text, OUT operation_id text,
   OUT reserved_units bigint,
   OUT progress_units bigint,         -- used so far, as reported: it used no less

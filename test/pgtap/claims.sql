@@ -46,11 +46,11 @@ SELECT is(equation('t', 'chat'), '1000 + 0 + 0 = 950 + 50 + 0 + 0 + 0', 'all of 
 
 SELECT at('10:00:10');
 SELECT results_eq($$SELECT * FROM limitledger.claim_unknown_usage(1, reconciler => 'a')$$,
-  $$VALUES ('t', 'u2', 'chat', 'o u2', 20::bigint, 7::bigint, 700::bigint, '2030-01-01 10:00:00+00'::timestamptz, '2030-01-01 10:05:10+00'::timestamptz)$$,
+  $$VALUES ('t', 'u2', 'chat', 'o u2', 20::bigint, 7::bigint, 700::bigint, '2030-01-01 10:00:00+00'::timestamptz, '2030-01-01 10:02:10+00'::timestamptz)$$,
   'the oldest one, with all that a reconciler needs');
 SELECT is(claimed(10, '1 minute', 'b'), 'u1 u3', 'the next reconciler gets the others, the oldest first');
 SELECT is(claimed(10, '1 minute', 'c'), '', 'and the third one none');
-SELECT is(holder('t', 'u2'), 'a 10:05:10', 'who has claimed it is shown, and until when');
+SELECT is(holder('t', 'u2'), 'a 10:02:10', 'who has claimed it is shown, and until when');
 SELECT is(holder('s', 'u1'), 'b 10:01:10', 'by the lease that was asked for');
 SELECT is((SELECT concat_ws(' ', claimed_by, claimed_until) FROM limitledger.reservations WHERE reservation_id = 'u3'), 'b 2030-01-01 10:01:10+00', 'in the whole list as well');
 SELECT is(equation('t', 'chat'), '1000 + 0 + 0 = 950 + 50 + 0 + 0 + 0', 'a claim moves no balance');

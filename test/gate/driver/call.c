@@ -11,6 +11,7 @@
 #define MINUTE	(60 * SECOND)
 #define HOUR	(60 * MINUTE)
 #define MS		INT64_C(1000)
+#define VAST	INT64_C(3000000000000000000)	/* three of them overflow with a little more */
 
 /*
  * Wildcard policies: each interleaving has a subject of its own under one of
@@ -23,7 +24,7 @@ const Policy policies[] = {
 	{"window", "window", 1000, 0, 0, MINUTE, 1000, 0, 2000, 500, 30 * SECOND, 10 * MINUTE, 0, 0, false},
 	{"narrow", "window", 300, 0, 0, 10 * SECOND, 200, 250, 300, 0, 30 * SECOND, MINUTE, 0, 0, false},
 	{"none", "none", 1000, 0, 0, HOUR, 1000, 0, 1500, 300, 30 * SECOND, 10 * MINUTE, 0, 0, false},
-	{"vast", "none", INT64_MAX, 0, 0, HOUR, INT64_MAX, 0, INT64_MAX, INT64_MAX, 30 * SECOND, 10 * MINUTE, 0, 0, false},
+	{"vast", "none", VAST, 0, 0, HOUR, VAST, 0, INT64_MAX, VAST, 30 * SECOND, 10 * MINUTE, 0, 0, false},
 	{"shard", "continuous", 1000, 10, SECOND, HOUR, 500, 0, 600, 500, 30 * SECOND, 10 * MINUTE, 60, 5 * MINUTE, false},
 	{"real-continuous", "continuous", 1000, 100, 10 * MS, HOUR, 1000, 0, 2000, 500, 12 * MS, 15 * MS, 0, 0, true},
 	{"real-window", "window", 500, 0, 0, SECOND, 500, 0, 600, 200, 8 * MS, 20 * MS, 0, 0, true},

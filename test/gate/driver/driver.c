@@ -20,7 +20,7 @@
 
 #define STUCK	(10 * SECOND)	/* without progress: a lane hangs */
 
-Options		options = {.minutes = 0, .interleavings = 0, .lanes = 6, .real_lanes = 1, .seed = 1, .group = 300, .remake = 20};
+Options		options = {.minutes = 0, .interleavings = 0, .lanes = 6, .real_lanes = 1, .seed = 1, .group = 300, .remake = 30};
 
 static int	loop;				/* epoll */
 static volatile sig_atomic_t interrupted;
@@ -276,6 +276,7 @@ fail_flush(void)
 {
 	Instant		end;
 
+	checkpoint();				/* so that the recovery has little to do */
 	auditors(false);
 	run_for(5000);
 	server_fail_flush(1 + roll(&lanes[0].random, 40));

@@ -79,6 +79,7 @@ server_start(const char *root)
 				  "%s %s/tools/server start fsync=off full_page_writes=off autovacuum=off jit=off"
 				  " shared_buffers=512MB max_wal_size=16GB checkpoint_timeout=1h wal_level=minimal max_wal_senders=0"
 				  " max_connections=200 max_worker_processes=24 deadlock_timeout=15ms update_process_title=off"
+				  " plan_cache_mode=force_generic_plan track_activities=off track_counts=off"
 				  " log_min_messages=fatal log_min_error_statement=panic log_checkpoints=off"
 				  " shared_preload_libraries=limitledger limitledger.worker_limit=12",
 				  environment, root))

@@ -114,15 +114,21 @@ roll(Random *random, int sides)
 	return (int) (draw(random) % (uint64_t) sides);
 }
 
+/*
+ * draw_amount: `usual` is what most requests for an item ask for, so that most of
+ * them are the same request.
+ */
 static Amount
-draw_amount(Random *random, int scenario, CallKind call)
+draw_amount(Random *random, int scenario, CallKind call, Amount usual)
 {
 	switch (call)
 	{
 		case CALL_RESERVE:
 		case CALL_RESERVE_START:
 		case CALL_RESERVE_DEADLINE:
-			return scenario == SHARDS || scenario == OLD_SHARD ? PICK(random, few) : PICK(random, asked);
+			if (scenario == SHARDS || scenario == OLD_SHARD)
+				return PICK(random, few);
+			return roll(random, 8) != 0 ? usual : PICK(random, asked);
 		case CALL_SETTLE:
 		case CALL_RECORD:
 		case CALL_IMPORT:
@@ -147,7 +153,7 @@ draw_amount(Random *random, int scenario, CallKind call)
  * to do with; items are shared, so that somebody else has to do with it, too.
  */
 static Step
-draw_call(Random *random, int scenario, Role role, int own)
+draw_call(Random *random, int scenario, Role role, int own, const Amount *usual)
 {
 	Step		step = {.kind = STEP_CALL, .call = habits[role][roll(random, 16)]};
 	const char *args = call_forms[step.call].args;
@@ -160,7 +166,7 @@ draw_call(Random *random, int scenario, Role role, int own)
 	else if (strpbrk(args, "ioevg") != NULL)
 		step.item = roll(random, 3) == 0 ? 1 + roll(random, 4) : own;
 	if (strchr(args, 'u') != NULL)
-		step.amount = draw_amount(random, scenario, step.call);
+		step.amount = draw_amount(random, scenario, step.call, usual[step.item]);
 	if (step.item > 0 && roll(random, scenario == SAME_ID ? 5 : 16) == 0 && strpbrk(args, "od") != NULL)
 		step.other = true;
 	return step;
@@ -168,7 +174,7 @@ draw_call(Random *random, int scenario, Role role, int own)
 
 /* opening is the first call of a role, where there is one that the rest needs. */
 static void
-opening(Random *random, Role role, int own, Step *step)
+opening(Random *random, Role role, int own, const Amount *usual, Step *step)
 {
 	static const CallKind reserves[] = {CALL_RESERVE, CALL_RESERVE, CALL_RESERVE, CALL_RESERVE_START};
 
@@ -176,7 +182,8 @@ opening(Random *random, Role role, int own, Step *step)
 	{
 		step->call = PICK(random, reserves);
 		step->item = own;
-		step->amount = PICK(random, asked);
+		step->amount = usual[own];
+		step->other = false;
 	}
 	else if (role == ROLE_EXECUTOR && roll(random, 2) == 0)
 	{
@@ -354,6 +361,8 @@ plan_draw(Plan *plan, Random *random, bool real)
 	int			dice;
 	int			from;
 	bool		shards;
+	Amount		usual[ITEMS + 1];
+	int			owns = 1;
 
 	memset(plan, 0, sizeof(*plan));
 	for (int i = 0; i < scenario_count; i++)
@@ -380,18 +389,26 @@ plan_draw(Plan *plan, Random *random, bool real)
 			plan->step[plan->steps++] = (Step) {.kind = STEP_CALL, .actor = 2, .call = CALL_ACCEPT, .item = 1};
 	}
 	from = plan->steps;
+	for (int item = 0; item <= ITEMS; item++)
+		usual[item] = roll(random, 3) == 0 ? PICK(random, asked) : asked[roll(random, 6)];
 
 	for (int actor = 1; actor <= plan->actors; actor++)
 	{
 		Role		role = casts[plan->scenario][actor - 1];
 		int			own = plan->scenario == SAME_ID ? 1 : 1 + roll(random, 3);
 
+		/* Mostly an actor has to do with what the first one reserves. */
+		if (actor > 1 && role != ROLE_GATEWAY && roll(random, 4) != 0)
+			own = owns;
+		if (actor == 1)
+			owns = own;
+
 		length[actor] = 4 + (roll(random, 6) == 0);
 		for (int i = 0; i < length[actor]; i++)
 		{
-			program[actor][i] = draw_call(random, plan->scenario, role, own);
+			program[actor][i] = draw_call(random, plan->scenario, role, own, usual);
 			if (i == 0)
-				opening(random, role, own, &program[actor][i]);
+				opening(random, role, own, usual, &program[actor][i]);
 			program[actor][i].actor = actor;
 		}
 		if (roll(random, 5) < 2)
@@ -400,7 +417,15 @@ plan_draw(Plan *plan, Random *random, bool real)
 		total += length[actor];
 	}
 
-	/* Any order that keeps each program's own is as likely as any other. */
+	/* In most plans something is reserved before the rest begins, else few calls would find it. */
+	for (int actor = 1; actor <= plan->actors; actor++)
+		if (casts[plan->scenario][actor - 1] == ROLE_GATEWAY && program[actor][0].begin == LEVEL_NONE && roll(random, 5) < 3)
+		{
+			plan->step[plan->steps++] = program[actor][place[actor]++];
+			total--;
+		}
+
+	/* Then any order that keeps each program's own is as likely as any other. */
 	while (total > 0)
 	{
 		int			actor = 1;

@@ -335,7 +335,8 @@ typedef struct Lane
 	Instant		moved;			/* when it last made progress */
 	char	   *shard_envelope[ITEMS + 1];
 	char	   *report_envelope[ITEMS + 1];
-	char		boot[64];
+	char		boot[64];		/* of the gateway, as the ledger was told */
+	bool		boot_old;		/* the server was started since */
 	Text		history;		/* of this interleaving */
 
 	/* its groups: the one that is written, and those that wait for the auditor */

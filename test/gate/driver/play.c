@@ -54,6 +54,7 @@ write_transaction(Lane *lane, const Session *session, const char *event, const c
 void
 play_server_fault(Lane *lane, const char *fault)
 {
+	lane->boot_old = true;
 	if (lane->playing)
 		write_fault(lane, 0, fault, 0);
 }
@@ -1110,9 +1111,11 @@ question(Lane *lane)
 				}
 				break;
 			case 7:
-				if (shards && used_call(lane, CALL_RENEW, 0) && lane->asked < 2)
+				/* The next shard needs a boot that the ledger knows. */
+				if (shards && lane->asked < 2 && (lane->asked > 0 || lane->boot_old || used_call(lane, CALL_RENEW, 0)))
 				{
 					ask(lane, lane->asked++ == 0 ? CALL_RENEW : CALL_ANNOUNCE, 0, NULL, 0);
+					lane->boot_old = false;
 					return true;
 				}
 				break;

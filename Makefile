@@ -16,7 +16,7 @@ PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_con
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/fuzz/*.h)
 
-TASKS = help setup demo check bench unit layering mutants fuzz ready unit-build
+TASKS = help setup demo check bench unit layering mutants fuzz ready unit-build build/gate/driver build/gate/sync.so
 GOALS = $(or $(MAKECMDGOALS),all)
 
 .DELETE_ON_ERROR:
@@ -96,6 +96,15 @@ build/fuzz/envelope: test/fuzz/envelope.c $(FUZZED) $(ALL_HEADERS)
 build/fuzz/seeds: build/test/fuzz/seeds.o $(ENVELOPES) $(DECISIONS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm -lsodium
+
+# The release gate's driver, and what lets a flush of its server fail.
+GATE_FLAGS = -O2 -g -Wall -Wextra -Wdeclaration-after-statement $(if $(CI),-Werror)
+build/gate/driver: $(wildcard test/gate/driver/*.c) test/gate/driver/driver.h build/gate/sync.so
+	@mkdir -p $(@D)
+	$(CC) $(GATE_FLAGS) -I$$($(PG_CONFIG) --includedir) -o $@ $(filter %.c,$^) -L$$($(PG_CONFIG) --libdir) -lpq
+build/gate/sync.so: test/gate/sync.c
+	@mkdir -p $(@D)
+	$(CC) $(GATE_FLAGS) -shared -fPIC -o $@ $< -ldl
 
 # A goal of PGXS beside a task, as in `make clean check`.
 $(filter-out $(TASKS),$(GOALS)):

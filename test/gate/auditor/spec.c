@@ -727,7 +727,7 @@ static Answer
 start(Spec *s, World *w, const Op *op)
 {
 	int			i = find(s, op->subject, op->id);
-	SpecReservation *r = &s->reservation[i];
+	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
 
 	if (i < 0)
 		return unknown();
@@ -749,7 +749,7 @@ static Answer
 settle(Spec *s, World *w, const Op *op, bool *wrote)
 {
 	int			i = find(s, op->subject, op->id);
-	SpecReservation *r = &s->reservation[i];
+	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
 	int64_t		own;
 	int64_t		overdraft = 0;
 
@@ -806,7 +806,7 @@ static Answer
 release(Spec *s, World *w, const Op *op, bool *wrote)
 {
 	int			i = find(s, op->subject, op->id);
-	SpecReservation *r = &s->reservation[i];
+	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
 
 	if (i < 0)
 		return unknown();
@@ -825,7 +825,7 @@ static Answer
 report(Spec *s, const Op *op)
 {
 	int			i = find(s, op->subject, op->id);
-	SpecReservation *r = &s->reservation[i];
+	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
 
 	if (i < 0)
 		return unknown();
@@ -871,7 +871,7 @@ static Answer
 extend(Spec *s, World *w, const Op *op, bool *wrote)
 {
 	int			i = find(s, op->subject, op->id);
-	SpecReservation *r = &s->reservation[i];
+	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
 	const SpecRecord *known;
 	SpecRecord *record;
 	Answer		a;
@@ -1211,7 +1211,15 @@ spec_call(Spec *s, World *w, const Op *op)
 		return no("OVERFLOW", NULL, -1, -1);
 	}
 	if (!a.wrote && !wrote)
+	{
+		SpecPair	asked = a.pair < 0 ? (SpecPair) {0} : s->pair[a.pair];
+
 		spec_copy(s, &before);
+		if (a.pair >= s->pairs)	/* a pair without a row, which the answer is about */
+			s->pair[s->pairs++] = (SpecPair) {
+				.subject = asked.subject, .route = asked.route, .head = -1, .in_force = -1
+			};
+	}
 	a.wrote = a.wrote || wrote;
 	return a;
 }

@@ -41,6 +41,7 @@ typedef struct Unit
 	int			to;
 	bool		optional;		/* it may not have happened */
 	bool		undone;			/* it left nothing */
+	int			hidden;			/* policies that came after it had its lock, perhaps */
 	bool		overlaps;
 } Unit;
 
@@ -547,6 +548,20 @@ try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
 		if (perform(s, u, after, skips, depth, &due))
 			fits = extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
 								s->world.clock);
+		/* What had committed when the lock was taken decides, not what had at the commit. */
+		if (!fits && (state->published & u->hidden) != 0)
+		{
+			spec_copy(after, state);
+			s->world.clock = clock;
+			s->world.hidden = u->hidden;
+			if (perform(s, u, after, skips, depth, &due))
+			{
+				s->world.hidden = 0;
+				fits = extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
+									s->world.clock);
+			}
+			s->world.hidden = 0;
+		}
 		if (!u->overlaps || due == 0 || skips + 1 >= (uint64_t) 1 << (due < SKIPS_MAX ? due : SKIPS_MAX))
 			break;
 	}
@@ -600,7 +615,11 @@ holds_nothing(const Call *call)
 
 	if (call->function == F_GET || call->function == F_GET_BUDGET)
 		return true;
-	if (call->end != END_DONE || !is_receipt(call->function, &first))
+	if (call->end != END_DONE)
+		return false;
+	if (call->function == F_REPAY || call->function == F_FREEZE || call->function == F_UNFREEZE)
+		return column(call, 0, 0) != NULL && column(call, 0, 0)[0] == 'U';
+	if (!is_receipt(call->function, &first))
 		return false;
 	for (int i = 0; i < call->rows; i++)
 	{
@@ -635,6 +654,7 @@ new_unit(Search *s, const Transaction *t, int from)
 	u->optional = t->fate == MAYBE;
 	u->undone = t->fate == UNDONE;
 	u->overlaps = false;
+	u->hidden = 0;
 	return u;
 }
 
@@ -699,8 +719,6 @@ add_transaction(Search *s, const Transaction *t)
 
 		if (call != NULL && (call->gateway || !is_answer(call)))
 			continue;
-		if (call != NULL && call->end == END_LOST && t->fate == UNDONE)
-			continue;
 		if (u == NULL && call != NULL && holds_nothing(call))
 		{
 			if (!add_alone(s, t, step))
@@ -741,6 +759,20 @@ add_transaction(Search *s, const Transaction *t)
 	return true;
 }
 
+/* published_after: the transaction that published a policy was told of later than `line`. */
+static bool
+published_after(const Search *s, int policy, int line)
+{
+	for (int i = 0; i < s->in->calls; i++)
+	{
+		const Call *c = &s->in->call[i];
+
+		if (c->function == F_PUBLISH && c->sent < policy && policy < c->back)
+			return s->in->transaction[c->transaction].end > line;
+	}
+	return false;
+}
+
 bool
 judge_order(const History *history, const Interleaving *in, const Tables *tables)
 {
@@ -765,6 +797,11 @@ judge_order(const History *history, const Interleaving *in, const Tables *tables
 		for (int j = 0; j < s.units; j++)
 			if (i != j && units[i].from < units[j].to && units[j].from < units[i].to)
 				units[i].overlaps = true;
+	for (int i = 0; i < s.units; i++)
+		for (int j = s.world.first_published; j < history->policies; j++)
+			if (j - s.world.first_published < 31 && units[i].steps > 0 && units[i].step[0].call != NULL &&
+				published_after(&s, history->policy[j].line, units[i].step[0].call->back))
+				units[i].hidden |= 1 << (j - s.world.first_published);
 	met_run++;
 	met_count = 0;
 	memset(&empty, 0, sizeof(empty));

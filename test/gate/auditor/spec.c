@@ -361,7 +361,8 @@ next_policy(const Spec *s, const World *w, const SpecPair *pr, int last)
 		if (p->route != pr->route || (p->subject != pr->subject && (p->subject != star || exact)))
 			continue;
 		if (p->line > w->begins &&
-			!(i - w->first_published < 31 && (s->published & (1 << (i - w->first_published)))))
+			!(i - w->first_published < 31 &&
+			  ((s->published & ~w->hidden) >> (i - w->first_published) & 1)))
 			continue;
 		if (last >= 0 && p->generation <= h->policy[last].generation)
 			continue;
@@ -647,7 +648,7 @@ end_due(Spec *s, World *w, int pair, bool claim, bool finish, int64_t *claimed, 
 		{
 			r->state = EXPIRING;
 			(*claimed)++;
-			*wrote = true;
+			w->ended = true;
 		}
 		if (!finish || (pair < 0 && claim && passed(w)))	/* the head may be locked, too */
 			continue;
@@ -655,7 +656,7 @@ end_due(Spec *s, World *w, int pair, bool claim, bool finish, int64_t *claimed, 
 		r->state = EXPIRED;
 		give_back(s, w, r, r->units, wrote);
 		*units += r->units;
-		*wrote = true;
+		w->ended = true;
 		ended++;
 	}
 	return ended;
@@ -1063,6 +1064,7 @@ sweep(Spec *s, World *w, const Op *op, bool *wrote)
 static Answer
 repay_debtors(Spec *s, World *w, bool *wrote)
 {
+	static Spec before;
 	Answer		a = accepted(-1, -1);
 
 	for (int p = 0; p < s->pairs; p++)
@@ -1071,7 +1073,13 @@ repay_debtors(Spec *s, World *w, bool *wrote)
 
 		if (debt == 0 || passed(w))
 			continue;
+		spec_copy(&before, s);
 		enter(s, w, p, wrote);
+		if (spec_debt(s, p) == debt)	/* nothing is due yet: nothing is written */
+		{
+			spec_copy(s, &before);
+			continue;
+		}
 		a.number++;
 		a.number2 += debt - spec_debt(s, p);
 	}
@@ -1192,8 +1200,8 @@ fits(const Spec *s)
 }
 
 /*
- * A refused or repeated call keeps nothing, not even the passing of time, unless an
- * epoch opened, debt was repaid or a due hold ended in it (D3).
+ * A refused or repeated call keeps nothing, not even the passing of time, unless holds
+ * that had run out were ended on the way (D3).
  */
 Answer
 spec_call(Spec *s, World *w, const Op *op)
@@ -1204,13 +1212,14 @@ spec_call(Spec *s, World *w, const Op *op)
 
 	spec_copy(&before, s);
 	w->overflow = false;
+	w->ended = false;
 	a = decide(s, w, op, &wrote);
-	if (w->overflow || ((a.wrote || wrote) && !fits(s)))
+	if (w->overflow || ((a.wrote || w->ended) && !fits(s)))
 	{
 		spec_copy(s, &before);
 		return no("OVERFLOW", NULL, -1, -1);
 	}
-	if (!a.wrote && !wrote)
+	if (!a.wrote && !w->ended)
 	{
 		SpecPair	asked = a.pair < 0 ? (SpecPair) {0} : s->pair[a.pair];
 
@@ -1220,7 +1229,7 @@ spec_call(Spec *s, World *w, const Op *op)
 				.subject = asked.subject, .route = asked.route, .head = -1, .in_force = -1
 			};
 	}
-	a.wrote = a.wrote || wrote;
+	a.wrote = a.wrote || w->ended;
 	return a;
 }
 

@@ -123,6 +123,8 @@ typedef struct World
 	uint64_t	skips;
 	int			due;			/* rows that were due, counted by the call */
 	bool		too_big;
+	bool		ended;			/* holds were ended on the way (D14) */
+	int			hidden;			/* policies that were not there yet when the lock was taken */
 	bool		overflow;		/* a sum left bigint (A2) */
 } World;
 

@@ -83,11 +83,16 @@ spec_copy(Spec *to, const Spec *from)
 static uint64_t
 mix(uint64_t h, const void *data, size_t size)
 {
-	const uint32_t *p = data;
+	const char *p = data;
+	uint64_t	part;
 
-	for (size_t i = 0; i < size / sizeof(*p); i++)
-		h = (h ^ p[i]) * UINT64_C(1099511628211);
-	return h ^ (h >> 29);
+	for (; size >= sizeof(part); p += sizeof(part), size -= sizeof(part))
+	{
+		memcpy(&part, p, sizeof(part));
+		h = (h ^ part) * UINT64_C(0x9E3779B97F4A7C15);
+		h ^= h >> 29;
+	}
+	return h;
 }
 
 /* The order in which rows were made is of no account: their hashes are added. */

@@ -35,6 +35,7 @@ typedef struct UnitStep
 
 typedef struct Unit
 {
+	const Transaction *transaction;
 	int			steps;
 	UnitStep	step[STEPS_MAX];
 	int			from;
@@ -578,6 +579,7 @@ try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
 	const Unit *u = &s->unit[n];
 	Spec	   *after = malloc(sizeof(Spec));
 	int			due = 0;
+	int			most = 0;
 	bool		fits = false;
 
 	for (uint64_t skips = 0; !fits; skips++)
@@ -601,7 +603,8 @@ try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
 			}
 			s->world.hidden = 0;
 		}
-		if (!u->overlaps || due == 0 || skips + 1 >= (uint64_t) 1 << (due < SKIPS_MAX ? due : SKIPS_MAX))
+		most = due > most ? due : most;
+		if (!u->overlaps || skips + 1 >= (uint64_t) 1 << (most < SKIPS_MAX ? most : SKIPS_MAX))
 			break;
 	}
 	free(after);
@@ -687,6 +690,7 @@ new_unit(Search *s, const Transaction *t, int from)
 		s->units--;
 	}
 	u = &s->unit[s->units++];
+	u->transaction = t;
 	u->steps = 0;
 	u->from = from;
 	u->to = t->end;
@@ -833,9 +837,14 @@ judge_order(const History *history, const Interleaving *in, const Tables *tables
 	if (s.world.too_big)
 		return false;
 	for (int i = 0; i < s.units; i++)
-		for (int j = 0; j < s.units; j++)
-			if (i != j && units[i].from < units[j].to && units[j].from < units[i].to)
+		for (int j = 0; j < in->transactions; j++)
+		{
+			const Transaction *t = &in->transaction[j];
+
+			if (t != units[i].transaction && t->steps > 0 && units[i].from < t->end &&
+				t->step[0].at < units[i].to)
 				units[i].overlaps = true;
+		}
 	for (int i = 0; i < s.units; i++)
 		for (int j = s.world.first_published; j < history->policies; j++)
 			if (j - s.world.first_published < 31 && units[i].steps > 0 && units[i].step[0].call != NULL &&

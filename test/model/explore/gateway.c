@@ -227,17 +227,20 @@ cut(World *w, int s, int receipts)
 	return verdict(LL_ACCEPTED, LL_DIM_NONE, false);
 }
 
-/* expire ends due holds.  As at the ledger, a row may be in any state by now. */
+/* sweep ends due holds and executions.  As at the ledger, a row may be in any state by now. */
 static LLVerdict
-expire(World *w)
+sweep(World *w)
 {
 	LLVerdict	all = verdict(LL_ACCEPTED, LL_DIM_NONE, true);
 
 	for (int i = 0; i < CLIENTS; i++)
 	{
 		Local	   *local = &w->local[w->item[i].budget];
-		LLVerdict	v = ll_local_expire(&local->shard, &w->item[i].r, now_of(w, local));
+		LLTime		now = now_of(w, local);
+		LLVerdict	v = ll_local_expire(&local->shard, &w->item[i].r, now);
 
+		if (!took_effect(&v))
+			v = ll_report_unknown(&w->item[i].r, LL_OPERATION_SAME, false, now);
 		if (!took_effect(&v))
 			continue;
 		local->seen_at = now_of(w, local);
@@ -258,8 +261,8 @@ gateway_step(World *w, Step step)
 			break;
 		case BOOT:
 			return answer(boot(w, step.who), NULL);
-		case LOCAL_EXPIRE:
-			return answer(expire(w), NULL);
+		case LOCAL_SWEEP:
+			return answer(sweep(w), NULL);
 		case REPORT:
 			return answer(cut(w, step.who, step.what), NULL);
 		case LOCAL_RECEIPT:

@@ -132,6 +132,7 @@ world_key(const World *w)
 
 	k.count = 0;
 	four(&k, w->clock - BASE, w->latest - BASE, w->locked_at - BASE, w->switched_at - BASE);
+	four(&k, w->switched_from - BASE, w->locked_policies, 0, 0);
 	bytes(&k, w->left, sizeof(w->left));
 	bytes(&k, w->actor, sizeof(w->actor));
 	bytes(&k, w->ghost, sizeof(w->ghost));

@@ -527,7 +527,7 @@ decide_step(Ledger *l, const World *w, Step step)
 		case REPAY:				/* the roll did it */
 		case SEND: case TAKE: case TIME_OUT: case LOCK: case RUN: case GO_LOST: case TICK:
 		case STEP_BACK: case CRASH: case CUT: case HEAL: case LEASE: case RECONCILE:
-		case ACCEPT: case SEAL: case BOOT: case LOCAL_EXPIRE: case LOCAL_RECEIPT: case REPORT:
+		case ACCEPT: case SEAL: case BOOT: case LOCAL_SWEEP: case LOCAL_RECEIPT: case REPORT:
 			break;
 	}
 	return verdict(LL_ACCEPTED, LL_DIM_NONE, false);

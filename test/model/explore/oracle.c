@@ -235,8 +235,8 @@ supply(const World *w)
 		windows(0, BASE, until) * setup_policy[0].cap;
 	if (!switched)
 		return units;
-	units += refilled(&setup_policy[1], w->latest - l->since) +
-		windows(1, l->since, w->latest) * setup_policy[1].cap;
+	units += refilled(&setup_policy[1], w->latest - w->switched_from) +
+		windows(1, w->switched_from, w->latest) * setup_policy[1].cap;
 	/* a budget that the first policy opens late is one more window of it */
 	units += larger(0, setup_policy[1].cap - setup_policy[0].cap);
 	return units;
@@ -397,7 +397,8 @@ check_move(const Move *m, const Deed *deed)
 	}
 	if (to == LL_EXPIRING || to == LL_EXPIRED)
 		CHECK(expired_early, "D14", discrepancies, from == LL_EXPIRING || m->now >= due);
-	if (to == LL_USAGE_UNKNOWN && deed->step.kind == END_EXECUTIONS)
+	if (to == LL_USAGE_UNKNOWN &&
+		(deed->step.kind == END_EXECUTIONS || deed->step.kind == LOCAL_SWEEP))
 		CHECK(ended_early, "D10", discrepancies, m->now >= due);
 	if (to == LL_RELEASED || to == LL_EXPIRED)
 		CHECK(freed_and_ran, "D9", overspends, m->ghost->runs == 0);
@@ -731,10 +732,10 @@ check_rows_moved(const World *before, const World *after, const Deed *deed, cons
 				  a->operation != after->ledger.row[j].operation);
 		CHECK(operation_recorded, "D12", duplicate_consumptions, a->operation != RECORDED ||
 			  after->ledger.recorded < 0);
-		if (taken || (a->extended && !b->extended))
+		if (taken || (a->extended && !b->extended && deed->message.units > 0))
 		{
 			FIRST(check_reserve(after, deed, a, now));
-			given |= taken || deed->message.units > 0;
+			given = true;
 		}
 		CHECK(extension_in_debt, "D13", overspends, !a->extended || b->extended ||
 			  (sums->debt == 0 && !after->ledger.pair.frozen));

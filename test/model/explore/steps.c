@@ -21,7 +21,7 @@ static const char *const kind_text[STEP_KINDS] = {
 	"claim", "finish", "end-executions", "repay",
 	"lease", "attest", "publish", "freeze", "unfreeze", "grant", "record",
 	"issue", "write-off", "reconcile",
-	"accept", "seal", "boot", "local-expire", "local-receipt", "report"
+	"accept", "seal", "boot", "local-sweep", "local-receipt", "report"
 };
 
 static const char *const manner_text[] = {"", " reply-lost", " request-lost", " duplicated"};
@@ -174,7 +174,7 @@ local_due(const World *w)
 	{
 		LLTime		seen = w->local[w->item[i].budget].seen_at;
 
-		if (w->item[i].r.state == LL_RESERVED &&
+		if ((w->item[i].r.state == LL_RESERVED || w->item[i].r.state == LL_STARTED) &&
 			w->item[i].r.expires_at <= (w->clock > seen ? w->clock : seen))
 			return true;
 	}
@@ -392,7 +392,7 @@ sweep_steps(const World *w, List *list)
 	if (row_in(w, LL_STARTED, true))
 		add(list, END_EXECUTIONS, 0, 0, 0);
 	if (local_due(w))
-		add(list, LOCAL_EXPIRE, 0, 0, 0);
+		add(list, LOCAL_SWEEP, 0, 0, 0);
 	if (locked_message(w) >= 0)
 		return;
 	if (row_in(w, LL_EXPIRING, false))
@@ -502,14 +502,11 @@ shard_steps(const World *w, List *list)
 		else if (LEFT(cut) > 0 && (g == 0 || !setup.amounts.same_gateway))
 			add(list, CUT, g, 0, 0);
 	}
+	/* what was never started is bound by the receipt that says so (D1) */
 	for (int i = 0; i < CLIENTS; i++)
-	{
-		int			e = executor_of(i);
-
 		if (w->item[i].r.state == LL_USAGE_UNKNOWN && known(w, i))
-			add(list, LOCAL_RECEIPT, i, w->item[i].operation > 0 ? w->item[i].operation
-				: operation_of(e >= 0 ? e : CLIENTS + i), 0);
-	}
+			add(list, LOCAL_RECEIPT, i,
+				w->item[i].operation > 0 ? w->item[i].operation : RECORDED + 1 + i, 0);
 }
 
 /* steps_of lists what may happen next; fixed order, so that runs can be repeated. */
@@ -703,6 +700,21 @@ send_call(World *w, int actor, CallName call)
 	put_message(w, m);
 }
 
+/* call_with_lock decides by the clock, and by the policies, of when the lock was taken. */
+static Answer
+call_with_lock(World *w, const Message *m)
+{
+	int8_t		policies = w->ledger.policies;
+	Answer		answer;
+
+	w->ledger.policies = w->locked_policies;
+	answer = ledger_call(&w->ledger, m, w->locked_at);
+	w->ledger.policies = policies;
+	w->locked_policies = 0;
+	w->locked_at = 0;
+	return answer;
+}
+
 static void
 take_message(World *w, int index, Manner manner, Deed *deed)
 {
@@ -721,8 +733,8 @@ take_message(World *w, int index, Manner manner, Deed *deed)
 	deed->called = !local;
 	deed->local = local;
 	deed->now = m.locked ? w->locked_at : w->clock;
-	deed->answer = local ? gateway_call(w, &m) : ledger_call(&w->ledger, &m, deed->now);
-	w->locked_at = m.locked ? 0 : w->locked_at;
+	deed->answer = local ? gateway_call(w, &m)
+		: m.locked ? call_with_lock(w, &m) : ledger_call(&w->ledger, &m, deed->now);
 	if (manner == DUPLICATED)
 	{
 		Message		copy = m;
@@ -802,6 +814,7 @@ crash(World *w)
 
 	USE(crash);
 	w->locked_at = 0;
+	w->locked_policies = 0;
 	if (!m.late)
 		w->actor[m.actor].lost = true;
 }
@@ -866,6 +879,7 @@ take_step(World *w, Step step, Deed *deed)
 
 				m.locked = true;
 				w->locked_at = w->clock;
+				w->locked_policies = w->ledger.policies;
 				put_message(w, m);
 			}
 			break;
@@ -883,6 +897,9 @@ take_step(World *w, Step step, Deed *deed)
 		case STEP_BACK:
 			USE(back);
 			w->clock = w->clock > BASE + 2 ? w->clock - 2 : BASE;
+			/* a pair that has seen nothing later goes on from here, by the new policy */
+			if (w->ledger.policies > 1 && w->ledger.in_force == 0 && w->clock < w->switched_from)
+				w->switched_from = w->clock;
 			break;
 		case CRASH:
 			crash(w);
@@ -905,6 +922,7 @@ take_step(World *w, Step step, Deed *deed)
 			USE(publish);
 			on_ledger(w, step, deed);
 			w->switched_at = w->latest;
+			w->switched_from = w->clock;
 			break;
 		case FREEZE:
 			USE(freeze);
@@ -968,7 +986,7 @@ take_step(World *w, Step step, Deed *deed)
 			USE(report);
 			on_gateway(w, step, deed);
 			break;
-		case LOCAL_EXPIRE:
+		case LOCAL_SWEEP:
 		case LOCAL_RECEIPT:
 			on_gateway(w, step, deed);
 			break;
@@ -1040,7 +1058,7 @@ step_text(const World *w, Step step, char *text, size_t size)
 			return snprintf(text, size, "%s shard%d", kind, step.who + 1);
 		case TICK: case STEP_BACK: case CRASH: case CLAIM: case FINISH: case END_EXECUTIONS:
 		case REPAY: case PUBLISH: case FREEZE: case UNFREEZE: case GRANT: case RECORD:
-		case LOCAL_EXPIRE:
+		case LOCAL_SWEEP:
 			break;
 	}
 	return snprintf(text, size, "%s", kind);

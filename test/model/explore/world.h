@@ -220,10 +220,12 @@ typedef struct World
 	LLTime		clock;
 	LLTime		latest;			/* that any clock has shown */
 	LLTime		locked_at;		/* the clock that the transaction with the lock has read */
-	LLTime		switched_at;	/* `latest` when the second policy was published */
+	LLTime		switched_at;	/* `latest` when the second policy was published ... */
+	LLTime		switched_from;	/* ... and the earliest clock at which it may have taken over */
 	uint8_t		left[ALLOWANCE_COUNT];
 	Actor		actor[ACTORS];
 	Ghost		ghost[IDS];
+	int8_t		locked_policies;	/* that the transaction with the lock sees */
 	int8_t		messages;
 	Message		message[MESSAGES];
 	Gateway		gateway[GATEWAYS];
@@ -254,7 +256,7 @@ typedef enum StepKind
 	CLAIM, FINISH, END_EXECUTIONS, REPAY,
 	LEASE, ATTEST, PUBLISH, FREEZE, UNFREEZE, GRANT, RECORD,
 	ISSUE, WRITE_OFF, RECONCILE,
-	ACCEPT, SEAL, BOOT, LOCAL_EXPIRE, LOCAL_RECEIPT, REPORT
+	ACCEPT, SEAL, BOOT, LOCAL_SWEEP, LOCAL_RECEIPT, REPORT
 } StepKind;
 #define STEP_KINDS	(REPORT + 1)
 

@@ -75,7 +75,7 @@ static const Setup setups[] = {
 	},
 	{
 		"generation", "a generation takes over while reservations of the older one go on",
-		.allow = {.lose = 1,.late = 1,.publish = 1,.tick = 3,.retry = 1},
+		.allow = {.lose = 1,.late = 1,.publish = 1,.tick = 3},
 		.amounts = {
 			SMALL,.epoch = 40,.overdraft = 4,.hold_ttl = 2,.execution_ttl = 2,
 			.granted = 20,.clients = 2,.executors = 2,.kind = CONTINUOUS,.refill = 1,
@@ -107,7 +107,7 @@ static const Setup setups[] = {
 	},
 	{
 		"shared", "two executions of one operation id: only one of them may run",
-		.allow = {.lose = 1,.duplicate = 1,.late = 1,.restart = 1,.tick = 2},
+		.allow = {.lose = 1,.duplicate = 1,.restart = 1,.tick = 1},
 		.amounts = {
 			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
 			.execution_ttl = 2,.granted = 20,.clients = 2,.executors = 2,.shared = 1,
@@ -116,7 +116,7 @@ static const Setup setups[] = {
 	},
 	{
 		"extend", "more units and a later deadline, against expiry and a neighbour",
-		.allow = {.lose = 1,.duplicate = 1,.late = 1,.extend = 2,.tick = 4,.publish = 1},
+		.allow = {.lose = 1,.late = 1,.extend = 1,.tick = 3,.publish = 1},
 		.amounts = {
 			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
 			.execution_ttl = 2,.granted = 20,.clients = 2,.executors = 1,.units1 = 4,
@@ -136,7 +136,7 @@ static const Setup setups[] = {
 	{
 		"shard", "a shard is issued, accepted, spent, sealed, reported; everything comes twice",
 		.allow = {
-			.lose = 1,.issue = 1,.again = 2,.seal = 1,.report = 3,.tick = 2
+			.issue = 1,.again = 1,.seal = 1,.report = 2,.tick = 2
 		},
 		.amounts = {
 			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
@@ -148,7 +148,7 @@ static const Setup setups[] = {
 	{
 		"boot", "a gateway restarts; what its boot before held is unknown; envelopes go astray",
 		.allow = {
-			.boot = 2,.issue = 2,.again = 1,.foreign = 1,.seal = 1,.report = 2,.tick = 1
+			.boot = 1,.issue = 2,.foreign = 1,.seal = 1,.report = 2,.tick = 1
 		},
 		.amounts = {
 			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
@@ -159,7 +159,7 @@ static const Setup setups[] = {
 	},
 	{
 		"partition", "a gateway is cut off and goes on with its shard; the ledger goes on without",
-		.allow = {.cut = 1,.late = 1,.issue = 1,.seal = 1,.report = 2,.tick = 3,.write_off = 1},
+		.allow = {.cut = 1,.late = 1,.issue = 1,.seal = 1,.report = 1,.tick = 2,.write_off = 1},
 		.amounts = {
 			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
 			.execution_ttl = 2,.granted = 20,.clients = 2,.executors = 2,.local = 4,

@@ -518,6 +518,8 @@ steps_of(const World *w, Step *step)
 	message_steps(w, &list);
 	for (int i = 0; i < ACTORS; i++)
 	{
+		if (w->actor[i].phase == DONE)
+			continue;
 		if (w->messages < MESSAGES && !waits(w, i))
 		{
 			if (is_client(i))

@@ -148,21 +148,21 @@ static const Setup setups[] = {
 	{
 		"boot", "a gateway restarts; what its boot before held is unknown; envelopes go astray",
 		.allow = {
-			.boot = 1,.issue = 2,.foreign = 1,.seal = 1,.report = 2,.tick = 1
+			.boot = 1,.issue = 2,.foreign = 1,.seal = 1,.report = 1,.tick = 1
 		},
 		.amounts = {
 			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
-			.execution_ttl = 2,.granted = 20,.clients = 2,.executors = 1,.local = 3,
+			.execution_ttl = 2,.granted = 20,.clients = 1,.executors = 1,.local = 3,
 			.same_gateway = 1,.share = 8,.shard1 = 4,.shard2 = 4,.shard_ttl = 3,
 			.units1 = 3,.units2 = 2,.run1 = 2
 		}
 	},
 	{
 		"partition", "a gateway is cut off and goes on with its shard; the ledger goes on without",
-		.allow = {.cut = 1,.late = 1,.issue = 1,.seal = 1,.report = 1,.tick = 2,.write_off = 1},
+		.allow = {.cut = 1,.issue = 1,.seal = 1,.report = 1,.tick = 2,.write_off = 1},
 		.amounts = {
 			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
-			.execution_ttl = 2,.granted = 20,.clients = 2,.executors = 2,.local = 4,
+			.execution_ttl = 2,.granted = 20,.clients = 2,.executors = 1,.local = 4,
 			.share = 8,.shard1 = 5,.shard_ttl = 3,.units1 = 4,.units2 = 5,.run1 = 3
 		}
 	},

@@ -14,9 +14,9 @@ EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" limitledger.co
 PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_config)
 
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
-ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/fuzz/*.h)
+ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/model/explore/*.h test/fuzz/*.h)
 
-TASKS = help setup demo check bench unit layering mutants fuzz ready unit-build build/gate/driver build/gate/sync.so
+TASKS = help setup demo check bench unit layering mutants explore gate fuzz ready unit-build explore-build gate-build
 GOALS = $(or $(MAKECMDGOALS),all)
 
 .DELETE_ON_ERROR:
@@ -47,11 +47,18 @@ bench: ## what a call costs, beside plpgsql and among stored reservations
 	@bench/retention
 unit: ## tests of the decisions alone
 	@test/run unit model
+gate: ## the release gate: an hour on two cores, or GATE_MINUTES=2
+	@tools/setup prove
+	@$(MAKE) --no-print-directory ready
+	@$(MAKE) --no-print-directory -s gate-build
+	@test/gate/run --report build/gate/report.md
 layering: ## who may include whom
 	@tools/layering
 mutants: ## takes rules out of the code, one by one; a test must miss each
 	@tools/setup check
 	@test/mutants/run
+explore: build/model/explore ## the whole protocol in memory: every order, and ten million at random
+	build/model/explore --all
 
 fuzz: build/fuzz/envelope build/fuzz/seeds ## random bytes for the envelopes, FUZZ_SECONDS=60 long; needs clang
 	@mkdir -p build/fuzz/corpus
@@ -73,13 +80,19 @@ UNIT_FLAGS = -Isrc -Itest/unit -g -Wall -Wextra -Wdeclaration-after-statement $(
 UNITS      = $(patsubst test/%.c,build/%,$(wildcard test/unit/*.c))
 MODEL      = $(patsubst %.c,build/%.o,$(wildcard test/model/*.c))
 
-unit-build: $(UNITS) $(if $(MODEL),build/model/run)
+unit-build: $(UNITS) $(if $(MODEL),build/model/run) build/model/explore
 build/unit/%: build/test/unit/%.o $(DECISIONS) $(ENVELOPES)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm -lsodium
 build/model/run: $(MODEL) $(DECISIONS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm
+explore-build: build/model/explore
+# Much to do, and no sanitizers: the same decisions are under them everywhere else.
+EXPLORER   = $(wildcard test/model/explore/*.c src/core/*.c) src/ledger/roll.c
+build/model/explore: $(EXPLORER) $(ALL_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -O2 -Isrc -Wall -Wextra -Wdeclaration-after-statement $(if $(CI),-Werror) $(CFLAGS) -o $@ $(EXPLORER)
 build/%.o: %.c $(ALL_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -c -o $@ $<
@@ -97,11 +110,16 @@ build/fuzz/seeds: build/test/fuzz/seeds.o $(ENVELOPES) $(DECISIONS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm -lsodium
 
-# The release gate's driver, and what lets a flush of its server fail.
+# The release gate: the driver, what lets a flush of its server fail, the auditor.
 GATE_FLAGS = -O2 -g -Wall -Wextra -Wdeclaration-after-statement $(if $(CI),-Werror)
-build/gate/driver: $(wildcard test/gate/driver/*.c) test/gate/driver/driver.h build/gate/sync.so
+GATE_PQ    = -I$$($(PG_CONFIG) --includedir) -L$$($(PG_CONFIG) --libdir) -lpq
+gate-build: build/model/explore build/gate/driver build/gate/auditor build/gate/sync.so
+build/gate/driver: $(wildcard test/gate/driver/*.[ch])
 	@mkdir -p $(@D)
-	$(CC) $(GATE_FLAGS) -I$$($(PG_CONFIG) --includedir) -o $@ $(filter %.c,$^) -L$$($(PG_CONFIG) --libdir) -lpq
+	$(CC) $(GATE_FLAGS) -o $@ $(filter %.c,$^) $(GATE_PQ)
+build/gate/auditor: $(wildcard test/gate/auditor/*.[ch])
+	@mkdir -p $(@D)
+	$(CC) $(GATE_FLAGS) -o $@ $(filter %.c,$^) $(GATE_PQ)
 build/gate/sync.so: test/gate/sync.c
 	@mkdir -p $(@D)
 	$(CC) $(GATE_FLAGS) -shared -fPIC -o $@ $< -ldl

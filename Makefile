@@ -53,11 +53,13 @@ mutants: ## takes rules out of the code, one by one; a test must miss each
 	@tools/setup check
 	@test/mutants/run
 
-fuzz: build/fuzz/envelope build/fuzz/seeds ## random bytes for the envelopes, FUZZ_SECONDS=60 long; needs clang
-	@mkdir -p build/fuzz/corpus
+fuzz: build/fuzz/core build/fuzz/envelope build/fuzz/seeds ## random bytes for the core and the envelopes, FUZZ_SECONDS=60 each; needs clang
+	@mkdir -p build/fuzz/corpus build/fuzz/corpus-core
 	@build/fuzz/seeds build/fuzz/corpus
 	build/fuzz/envelope -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -print_final_stats=1 \
 	  -artifact_prefix=build/fuzz/ build/fuzz/corpus
+	build/fuzz/core -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -print_final_stats=1 \
+	  -artifact_prefix=build/fuzz/core- build/fuzz/corpus-core
 
 # `all` builds as the caller; `install` alone needs the rights of root.
 ready:
@@ -84,15 +86,19 @@ build/%.o: %.c $(ALL_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -c -o $@ $<
 build/test/unit/envelope_fuzz.o: test/fuzz/envelope.c
+build/test/unit/core_fuzz.o: test/fuzz/core.c
 
 # libFuzzer is part of clang.
 FUZZ_SECONDS ?= 60
 FUZZ_CC    = clang
+FUZZ_FLAGS = -Isrc -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZED     = $(wildcard src/envelope/*.c) src/core/transition.c
 build/fuzz/envelope: test/fuzz/envelope.c $(FUZZED) $(ALL_HEADERS)
 	@mkdir -p $(@D)
-	$(FUZZ_CC) -Isrc -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	  -o $@ $< $(FUZZED) -lsodium
+	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(FUZZED) -lsodium
+build/fuzz/core: test/fuzz/core.c $(wildcard src/core/*.c) $(ALL_HEADERS)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(wildcard src/core/*.c)
 build/fuzz/seeds: build/test/fuzz/seeds.o $(ENVELOPES) $(DECISIONS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm -lsodium

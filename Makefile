@@ -16,7 +16,7 @@ PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_con
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/fuzz/*.h)
 
-TASKS = help setup demo check bench unit layering mutants fuzz ready unit-build
+TASKS = help setup demo check bench unit layering mutants fuzz sanitize valgrind coverage ready unit-build
 GOALS = $(or $(MAKECMDGOALS),all)
 
 .DELETE_ON_ERROR:
@@ -53,13 +53,25 @@ mutants: ## takes rules out of the code, one by one; a test must miss each
 	@tools/setup check
 	@test/mutants/run
 
-fuzz: build/fuzz/core build/fuzz/envelope build/fuzz/seeds ## random bytes for the core and the envelopes, FUZZ_SECONDS=60 each; needs clang
+fuzz: build/fuzz/core build/fuzz/envelope build/fuzz/seeds ## random input for the core, the envelopes, the calls; FUZZ_SECONDS=60 each; needs clang
 	@mkdir -p build/fuzz/corpus build/fuzz/corpus-core
 	@build/fuzz/seeds build/fuzz/corpus
 	build/fuzz/envelope -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -print_final_stats=1 \
 	  -artifact_prefix=build/fuzz/ build/fuzz/corpus
 	build/fuzz/core -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -print_final_stats=1 \
 	  -artifact_prefix=build/fuzz/core- build/fuzz/corpus-core
+	@$(MAKE) --no-print-directory ready
+	LIMITLEDGER_SECONDS=$(FUZZ_SECONDS) test/run tap/107_fuzz
+
+sanitize: ## the tests on a server with UBSan, and with ASan, in the extension
+	@tools/setup check
+	@test/sanitize/run ubsan asan
+valgrind: ## the regression tests under memcheck; needs valgrind
+	@tools/setup check
+	@test/sanitize/run valgrind
+coverage: ## lines of src that the tests run, branches of src/core; needs gcov
+	@tools/setup check
+	@test/sanitize/coverage
 
 # `all` builds as the caller; `install` alone needs the rights of root.
 ready:

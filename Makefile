@@ -16,7 +16,8 @@ PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_con
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/model/explore/*.h test/fuzz/*.h)
 
-TASKS = help setup demo check bench unit layering mutants explore gate fuzz ready unit-build explore-build gate-build
+TASKS = help setup demo check bench unit layering mutants explore gate fuzz sanitize valgrind coverage \
+        ready unit-build explore-build gate-build
 GOALS = $(or $(MAKECMDGOALS),all)
 
 .DELETE_ON_ERROR:
@@ -60,11 +61,25 @@ mutants: ## takes rules out of the code, one by one; a test must miss each
 explore: build/model/explore ## the whole protocol in memory: every order, and ten million at random
 	build/model/explore --all
 
-fuzz: build/fuzz/envelope build/fuzz/seeds ## random bytes for the envelopes, FUZZ_SECONDS=60 long; needs clang
-	@mkdir -p build/fuzz/corpus
+fuzz: build/fuzz/core build/fuzz/envelope build/fuzz/seeds ## random input for the core, the envelopes, the calls; FUZZ_SECONDS=60 each; needs clang
+	@mkdir -p build/fuzz/corpus build/fuzz/corpus-core
 	@build/fuzz/seeds build/fuzz/corpus
 	build/fuzz/envelope -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -print_final_stats=1 \
 	  -artifact_prefix=build/fuzz/ build/fuzz/corpus
+	build/fuzz/core -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -print_final_stats=1 \
+	  -artifact_prefix=build/fuzz/core- build/fuzz/corpus-core
+	@$(MAKE) --no-print-directory ready
+	LIMITLEDGER_SECONDS=$(FUZZ_SECONDS) test/run tap/107_fuzz
+
+sanitize: ## the tests on a server with UBSan, and with ASan, in the extension
+	@tools/setup check
+	@test/sanitize/run ubsan asan
+valgrind: ## the regression tests under memcheck; needs valgrind
+	@tools/setup check
+	@test/sanitize/run valgrind
+coverage: ## lines of src that the tests run, branches of src/core; needs gcov
+	@tools/setup check
+	@test/sanitize/coverage
 
 # `all` builds as the caller; `install` alone needs the rights of root.
 ready:
@@ -97,15 +112,19 @@ build/%.o: %.c $(ALL_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -c -o $@ $<
 build/test/unit/envelope_fuzz.o: test/fuzz/envelope.c
+build/test/unit/core_fuzz.o: test/fuzz/core.c
 
 # libFuzzer is part of clang.
 FUZZ_SECONDS ?= 60
 FUZZ_CC    = clang
+FUZZ_FLAGS = -Isrc -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZED     = $(wildcard src/envelope/*.c) src/core/transition.c
 build/fuzz/envelope: test/fuzz/envelope.c $(FUZZED) $(ALL_HEADERS)
 	@mkdir -p $(@D)
-	$(FUZZ_CC) -Isrc -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	  -o $@ $< $(FUZZED) -lsodium
+	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(FUZZED) -lsodium
+build/fuzz/core: test/fuzz/core.c $(wildcard src/core/*.c) $(ALL_HEADERS)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(wildcard src/core/*.c)
 build/fuzz/seeds: build/test/fuzz/seeds.o $(ENVELOPES) $(DECISIONS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -o $@ $^ -lm -lsodium

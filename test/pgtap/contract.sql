@@ -71,7 +71,7 @@ INSERT INTO contract VALUES
   ('purge_budgets', 'batch_limit integer, from_generation bigint, from_instant timestamp with time zone', 'purged bigint, purged_units bigint, next_generation bigint, next_instant timestamp with time zone', false, 'v'),
   ('maintain', 'batch_limit integer DEFAULT 1000, time_limit interval DEFAULT ''00:00:10''::interval, claimed bigint DEFAULT 0, expired bigint DEFAULT 0, unknown bigint DEFAULT 0, '
     'debtors bigint DEFAULT 0, repaid_units bigint DEFAULT 0, purged bigint DEFAULT 0, purged_budgets bigint DEFAULT 0', 'claimed bigint, expired bigint, unknown bigint, debtors bigint, repaid_units bigint, purged bigint, purged_budgets bigint', false, 'v'),
-  ('claim_unknown_usage', 'batch_limit integer DEFAULT 100, lease interval DEFAULT ''00:05:00''::interval, reconciler text DEFAULT NULL::text',
+  ('claim_unknown_usage', 'batch_limit integer DEFAULT 100, lease interval DEFAULT ''00:02:00''::interval, reconciler text DEFAULT NULL::text',
     'subject text, reservation_id text, route text, operation_id text, reserved_units bigint, progress_units bigint, hard_limit bigint, '
     'unknown_at timestamp with time zone, claimed_until timestamp with time zone', true, 'v'),
   ('register_gateway', 'gateway text, public_key text', 'outcome text, already_registered boolean, kid text', false, 'v'),

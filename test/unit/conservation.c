@@ -40,7 +40,10 @@ static const struct
 	{"the largest sums", {COLUMNS(MAX - 1, 1, 0, 0, 1, MAX - 1, 0, 0)}, true, 0},
 	{"sums beyond bigint, equal", {COLUMNS(MAX, 1, 0, MAX, 1, 0, 0, 0)}, false, 0},
 	{"sums beyond bigint, from issued", {COLUMNS(MAX, 0, 1, MAX, 0, 1, 0, 0)}, false, 1},
-	{"sums beyond bigint, from retired", {COLUMNS(MAX, 2, 0, MAX, 0, 0, 2, 0)}, false, 0},
+	{"sums beyond bigint, from reserved", {COLUMNS(MAX, 0, 0, MAX, 1, 0, 0, 0)}, false, 0},
+	{"sums beyond bigint, from spent", {COLUMNS(MAX, 0, 0, MAX, 0, 1, 0, 0)}, false, 0},
+	{"sums beyond bigint, from repaid", {COLUMNS(MAX - 1, 0, 1, MAX, 0, 0, 0, 1)}, false, 0},
+	{"sums beyond bigint, from retired", {COLUMNS(MAX, 0, 0, MAX, 0, 0, 2, 0)}, false, 0},
 	{"the largest debt", {COLUMNS(0, 0, MAX, 0, 0, MAX, 0, 0)}, true, MAX},
 };
 

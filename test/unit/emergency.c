@@ -199,20 +199,42 @@ run_reports(void)
 }
 
 /* A sum that would leave bigint: the caller raises an error, and nothing has moved. */
+typedef struct Overflow
+{
+	const char *name;
+	LLPair		before;
+	LLIssuedShard issued;
+	LLShard		report;
+	LLUnits		receipted;
+} Overflow;
+
+static const Overflow overflows[] = {
+	{"A2: an excess beyond bigint", {HEAD(100, 0, MAX - 110, 0, 0, MAX - 110, 100, 0)}, NEW,
+		{SHARD(0, 0, 100, 0, 200)}, 300},
+	{"A2: spent and excess, together beyond bigint", OUT, NEW, {SHARD(0, 0, 100, 0, MAX)}, 0},
+	{"A2: receipts beyond bigint", OUT, {.line = 2, .last = {SHARD(0, 0, 100, 0, 0)}, .receipted = 1},
+		{SHARD(0, 0, 100, 0, 0)}, MAX},
+	{"A2: what is burned, beyond bigint",
+		{.head = {.generation = 7, .line = 2, COLUMNS(200, 0, 0, 100, 0, 0, 100, 0), .burned = MAX}}, NEW,
+		{SHARD(0, 0, 60, 40, 0), SEALED}, 60},
+};
+
 static void
 run_overflows(void)
 {
-	const LLPair before = {HEAD(100, 0, MAX - 110, 0, 0, MAX - 110, 100, 0)};
-	const LLIssuedShard issued = NEW;
-	const LLShard report = {SHARD(0, 0, 100, 0, 200)};
-	LLPair		pair = before;
-	LLIssuedShard after = issued;
-	LLReconciled done = {0, 0, 0};
+	for (int i = 0; i < LENGTH(overflows); i++)
+	{
+		const Overflow *t = &overflows[i];
+		LLPair		pair = t->before;
+		LLIssuedShard issued = t->issued;
+		LLReconciled done = {0, 0, 0};
 
-	want("overflow", ll_reconcile_shard(&pair, &policy, &after, &report, 300, false, &done).overflow, true);
-	want_budget("head", &pair.head, &before.head);
-	want("unchanged", memcmp(&after, &issued, sizeof(issued)), 0);
-	row_ends("A2: an excess beyond bigint");
+		want("overflow", ll_reconcile_shard(&pair, &policy, &issued, &t->report, t->receipted, false,
+											&done).overflow, true);
+		want_budget("head", &pair.head, &t->before.head);
+		want("unchanged", memcmp(&issued, &t->issued, sizeof(issued)), 0);
+		row_ends(t->name);
+	}
 }
 
 /* What the pair has minted and repaid may leave bigint together; what a report adds is counted apart. */

@@ -85,6 +85,7 @@ typedef struct Reserve
 	LLVerdict	says;
 	LLShard		after;			/* if it is admitted */
 	LLTime		hold_ends;
+	bool		quarantined;
 } Reserve;
 
 static const Reserve reserves[] = {
@@ -109,6 +110,9 @@ static const Reserve reserves[] = {
 	{"E1: a shard with excess", SEALED(10, 0, 10, 0, 5), 50, EXPIRES, 0, WAITS(EXCESS, OPERATOR), {0}, 0},
 	{"E1: excess beside units that came back", SHARD(10, 5, 0, 5, 0, 1), 1, 10, 0,
 	WAITS(EXCESS, OPERATOR), {0}, 0},
+	{"G7: a shard that may be a copy", SEALED(10, 0, 0, 10, 0), 50, EXPIRES, 0, WAITS(RECOVERY, OPERATOR),
+	{0}, 0, true},
+	{"G7: even with units to give", SHARD(10, 10, 0, 0, 0, 0), 1, 10, 0, WAITS(RECOVERY, OPERATOR), {0}, 0, true},
 	{"G6: a sealed one", SEALED(10, 0, 0, 10, 0), 50, EXPIRES, 0, WAITS(SEALED, OPERATOR), {0}, 0},
 	{"G4: one that has run out, at that instant", SHARD(10, 10, 0, 0, 0, 0), 50, EXPIRES, 0,
 	WAITS(SHARD_EXPIRED, OPERATOR), {0}, 0},
@@ -129,7 +133,8 @@ test_reserves(void)
 		LLReservation expected = {.state = LL_RESERVED, .reserved_units = t->units, .expires_at = t->hold_ends};
 		LLLocalRequest request = {
 			.units = t->units, .deadline = t->deadline == 0 ? LL_TIME_MAX : t->deadline,
-			.largest_reservation = 50, .shard_expires_at = EXPIRES, .hold_ttl = HOLD
+			.largest_reservation = 50, .shard_expires_at = EXPIRES, .hold_ttl = HOLD,
+			.quarantined = t->quarantined
 		};
 		Image		before;
 		LLVerdict	v;
@@ -342,8 +347,11 @@ test_conserved(void)
 		{"G1: at the end of bigint", SHARD(MAX, MAX, 0, 0, 0, MAX), true},
 		{"G1: one too few", SHARD(100, 40, 30, 20, 9, 0), false},
 		{"G1: one too many", SHARD(100, 40, 30, 20, 11, 0), false},
-		{"G1: beyond bigint", SHARD(MAX, MAX, MAX, 0, 0, 0), false},
-		{"G1: nothing is negative: available", SHARD(10, -1, 11, 0, 0, 0), false},
+		{"G1: beyond bigint, from reserved", SHARD(MAX, MAX, MAX, 0, 0, 0), false},
+		{"G1: from spent", SHARD(MAX, MAX, 0, 1, 0, 0), false},
+		{"G1: from retired", SHARD(MAX, MAX, 0, 0, 1, 0), false},
+		{"G1: nothing is negative: allocated", SHARD(-1, 0, 0, 0, 0, 0), false},
+		{"G1: available", SHARD(10, -1, 11, 0, 0, 0), false},
 		{"G1: reserved", SHARD(10, 11, -1, 0, 0, 0), false},
 		{"G1: spent", SHARD(10, 11, 0, -1, 0, 0), false},
 		{"G1: retired", SHARD(10, 11, 0, 0, -1, 0), false},

@@ -176,6 +176,9 @@ make_argument(Lane *lane, const Step *step, char letter, Instant clock, Argument
 		case 'l':
 			argument->sent = "1 minute";
 			break;
+		case 'a':
+			argument->sent = " ";
+			break;
 		case 'k':
 			argument->sent = "executor";
 			break;
@@ -1142,7 +1145,7 @@ play_begin(Lane *lane, const Plan *plan)
 
 	lane->plan = *plan;
 	lane->number_played++;
-	snprintf(lane->subject, sizeof(lane->subject), "%d-%d-%" PRId64, lane->number, lane->made, lane->number_played);
+	snprintf(lane->subject, sizeof(lane->subject), "%d-%d-%07" PRId64, lane->number, lane->made, lane->number_played);
 	if (strcmp(scenarios[plan->scenario].name, "generations") == 0)
 		snprintf(lane->route, sizeof(lane->route), "g-%s", lane->subject);
 	else

@@ -341,6 +341,8 @@ typedef struct Lane
 	int			ghosts[16];		/* backends whose connection was cut */
 	int			ghost_count;
 	Instant		moved;			/* when it last made progress */
+	int64_t		generation[64];	/* published here, and told to the auditor */
+	int			published;
 	char	   *shard_envelope[ITEMS + 1];
 	char	   *report_envelope[ITEMS + 1];
 	char		boot[64];		/* of the gateway, as the ledger was told */

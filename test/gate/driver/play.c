@@ -513,7 +513,7 @@ find_policies(Lane *lane)
 
 		text_clear(&sql);
 		text_add(&sql, "SELECT generation, (extract(epoch FROM active_at) * 1000000)::bigint FROM limitledger.policy"
-				 " WHERE route = '%s' AND active_at IS NOT NULL AND document = '", lane->route);
+				 " WHERE route = '%s' AND active_at IS NOT NULL AND document - 'policyGeneration' = '", lane->route);
 		policy_document(&sql, numbered_policy(&lane->plan, number), lane->route);
 		text_add(&sql, "'::jsonb ORDER BY generation");
 		result = PQexec(conn, sql.data);

@@ -576,12 +576,18 @@ learn(Lane *lane, Call *call, const PGresult *result)
 	}
 }
 
+static bool
+reply_is_lost(const Call *call)
+{
+	return call->step.fault == FAULT_LOST_REPLY || call->step.fault == FAULT_PARTITION_REPLY;
+}
+
 static void
 answer(Lane *lane, Session *session, const PGresult *result)
 {
 	Call	   *call = &lane->call[session->call];
 
-	if (call->step.fault == FAULT_LOST_REPLY || call->step.fault == FAULT_PARTITION_REPLY)
+	if (reply_is_lost(call))
 		return;					/* read, and thrown away */
 	for (int row = 0; row < PQntuples(result); row++)
 	{
@@ -674,7 +680,12 @@ call_failed(Lane *lane, Session *session, const PGresult *result)
 		return;
 	session->failed = true;
 	session->clock = -1;
-	if (session->call > 0)
+	if (session->call > 0 && reply_is_lost(&lane->call[session->call]))
+	{
+		text_add(&lane->history, "<\t%d\tlost\n", session->call);
+		call_ended(lane, session, OUTCOME_LOST);
+	}
+	else if (session->call > 0)
 	{
 		text_add(&lane->history, "<\t%d\terror\t%s", session->call, state);
 		text_add_field(&lane->history, message);
@@ -705,8 +716,7 @@ session_answered(Lane *lane, Session *session)
 	lane->moved = now_of_driver();
 	if (session->call > 0 && !session->failed)
 	{
-		Fault		fault = lane->call[session->call].step.fault;
-		bool		lost = fault == FAULT_LOST_REPLY || fault == FAULT_PARTITION_REPLY;
+		bool		lost = reply_is_lost(&lane->call[session->call]);
 
 		text_add(&lane->history, "<\t%d\t%s\n", session->call, lost ? "lost" : "done");
 		call_ended(lane, session, lost ? OUTCOME_LOST : OUTCOME_DONE);

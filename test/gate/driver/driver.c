@@ -41,7 +41,7 @@ fail(const char *format,...)
 	if (started)
 	{
 		started = false;
-		server_stop();
+		servers_stop();
 	}
 	exit(2);
 }
@@ -213,10 +213,12 @@ one_turn(void)
 
 /* The server has ended under all sessions: what it has still said is read, the rest is lost. */
 static void
-lose_all(const char *fault)
+lose_all(const Server *server, const char *fault)
 {
 	for (int n = 0; n < lane_count; n++)
 	{
+		if (lanes[n].server != server)
+			continue;
 		play_server_fault(&lanes[n], fault);
 		for (int actor = 0; actor <= ACTORS; actor++)
 			for (int i = 0; i < DATABASES; i++)
@@ -237,19 +239,21 @@ run_for(Instant length)
 }
 
 static void
-auditors(bool run)
+auditors(const Server *server, bool run)
 {
 	for (int n = 0; n < lane_count; n++)
-		if (run)
+		if (lanes[n].server != server)
+			continue;
+		else if (run)
 			lane_start_auditor(&lanes[n]);
 		else
 			lane_stop_auditor(&lanes[n]);
 }
 
 static void
-checkpoint(void)
+checkpoint(Server *server)
 {
-	PGconn	   *conn = connect_to("postgres");
+	PGconn	   *conn = connect_to(server, "postgres");
 
 	if (conn == NULL)
 		fail("no connection");
@@ -259,25 +263,25 @@ checkpoint(void)
 
 /* crash_server kills the postmaster while all lanes are at work. */
 static void
-crash_server(void)
+crash_server(Server *server)
 {
-	checkpoint();
-	auditors(false);
+	checkpoint(server);
+	auditors(server, false);
 	run_for(20000 + roll(&lanes[0].random, 20000));
-	server_kill_and_start();
-	lose_all("crash");
+	server_kill_and_start(server);
+	lose_all(server, "crash");
 	tally.crash_recoveries++;
-	auditors(true);
+	auditors(server, true);
 }
 
 /* fail_flush lets a flush of the log fail while all lanes are at work. */
 static void
-fail_flush(void)
+fail_flush(Server *server)
 {
 	Instant		end;
 
-	checkpoint();				/* so that the recovery has little to do */
-	auditors(false);
+	checkpoint(server);				/* so that the recovery has little to do */
+	auditors(server, false);
 	run_for(5000);
 	server_fail_flush(1 + roll(&lanes[0].random, 40));
 	end = now_of_driver() + 10 * SECOND;
@@ -289,10 +293,10 @@ fail_flush(void)
 	}
 	server_fail_flush(0);
 	usleep(20000);
-	server_wait();
-	lose_all("flush fails");
+	server_wait(server);
+	lose_all(server, "flush fails");
 	tally.flush_failures++;
-	auditors(true);
+	auditors(server, true);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -363,20 +367,21 @@ run_all(void)
 		progress(begun, before, false);
 		if (crashes < options.crashes && part > (crashes + 0.5) / options.crashes)
 		{
-			crash_server();
+			/* Every fourth is that of the server with workers. */
+			crash_server(&servers[crashes % 4 == 3 && options.real_lanes > 0 ? REAL : VIRTUAL]);
 			crashes++;
 		}
 	}
 	if (options.flush_failures > 0 && !interrupted)
 	{
-		server_flush(true);
+		server_flush(&servers[VIRTUAL], true);
 		for (int i = 0; i < options.flush_failures && !interrupted; i++)
 		{
 			run_for(SECOND / 5);
-			fail_flush();
+			fail_flush(&servers[VIRTUAL]);
 			progress(begun, before, false);
 		}
-		server_flush(false);
+		server_flush(&servers[VIRTUAL], false);
 	}
 	come_to_rest();
 	progress(begun, before, true);
@@ -531,7 +536,7 @@ main(int argc, char **argv)
 	signal(SIGTERM, on_interrupt);
 	signal(SIGPIPE, SIG_IGN);
 
-	server_start(root);
+	servers_start(root);
 	started = true;
 	lanes_make();
 	if (options.replay != NULL)
@@ -542,7 +547,7 @@ main(int argc, char **argv)
 		lane_stop_auditor(&lanes[n]);
 	tally_save();
 	started = false;
-	server_stop();
+	servers_stop();
 	if (options.replay == NULL)
 		tally_print();
 	return tally.discrepancies + tally.overspends + tally.second_reservations + tally.duplicate_consumptions +

@@ -127,7 +127,7 @@ typedef enum CallKind
  *	  s subject, r route, i reservation, u units, d digest, o operation, e extension,
  *	  v operation that was never reserved, g grant, x reason, n batch, l lease, c who claims, D deadline, U until,
  *	  h shard, w gateway, E envelope of a shard, R envelope of a report, B boot,
- *	  j document, k source, . NULL
+ *	  j document, k source, a before any route, . NULL
  */
 typedef struct CallForm
 {
@@ -224,18 +224,25 @@ extern bool plan_read(Plan *plan, const char *text, const char **problem);
 typedef struct Server
 {
 	char		folder[256];
+	bool		workers;		/* background workers do what is due */
 } Server;
 
-extern Server server;
+/* With the virtual clock nothing moves but what is called; the other one has workers. */
+enum
+{
+	VIRTUAL, REAL, SERVERS
+};
 
-extern void server_start(const char *root);
-extern void server_kill_and_start(void);
-extern void server_wait(void);	/* until it takes connections again */
-extern void server_stop(void);
-extern void server_flush(bool on);	/* fsync */
+extern Server servers[SERVERS];
+
+extern void servers_start(const char *root);
+extern void server_kill_and_start(Server *server);
+extern void server_wait(Server *server);	/* until it takes connections again */
+extern void servers_stop(void);
+extern void server_flush(Server *server, bool on);	/* fsync */
 extern void server_fail_flush(int which);	/* the which'th flush of the log from now */
 extern bool server_flush_failed(void);
-extern void server_make_key(const char *name, char *public_line, size_t size);
+extern void server_make_key(Server *server, const char *name, char *public_line, size_t size);
 
 /* ---- one connection (session.c) ---------------------------------------------- */
 
@@ -278,7 +285,7 @@ typedef struct Session
 extern bool session_connect(Session *session, const char *database);
 extern void session_close(Session *session);
 extern bool session_asleep(Session *session);
-extern PGconn *connect_to(const char *database);
+extern PGconn *connect_to(const Server *server, const char *database);
 extern void sql_do(PGconn *conn, const char *format,...) __attribute__((format(printf, 2, 3)));
 extern char *sql_value(PGconn *conn, const char *format,...) __attribute__((format(printf, 2, 3)));
 
@@ -307,6 +314,7 @@ typedef struct Lane
 {
 	int			number;
 	bool		real;
+	Server	   *server;
 	Random		random;
 	char		database[DATABASES][32];
 	Session		session[ACTORS + 1][DATABASES];
@@ -333,6 +341,8 @@ typedef struct Lane
 	int			ghosts[16];		/* backends whose connection was cut */
 	int			ghost_count;
 	Instant		moved;			/* when it last made progress */
+	int64_t		generation[64];	/* published here, and told to the auditor */
+	int			published;
 	char	   *shard_envelope[ITEMS + 1];
 	char	   *report_envelope[ITEMS + 1];
 	char		boot[64];		/* of the gateway, as the ledger was told */

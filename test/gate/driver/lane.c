@@ -33,14 +33,14 @@ struct Auditor
 Lane	   *lanes;
 int			lane_count;
 
-static char key[2][256];		/* public lines: of the ledgers, of the gateways */
+static char key[SERVERS][2][256];	/* public lines: of the ledgers, of the gateways */
 
 /* ---- databases ---------------------------------------------------------------- */
 
 static PGconn *
-connection(const char *database)
+connection(const Server *server, const char *database)
 {
-	PGconn	   *conn = connect_to(database);
+	PGconn	   *conn = connect_to(server, database);
 
 	if (conn == NULL)
 		fail("no connection to %s", database);
@@ -48,18 +48,18 @@ connection(const char *database)
 }
 
 static void
-make_templates(void)
+make_templates(Server *server)
 {
-	PGconn	   *conn = connection("postgres");
+	PGconn	   *conn = connection(server, "postgres");
 	char		clock[64];
 
 	sql_do(conn, "CREATE DATABASE gate_gateway");
 	sql_do(conn, "CREATE DATABASE gate_ledger");
 	PQfinish(conn);
-	conn = connection("gate_gateway");
+	conn = connection(server, "gate_gateway");
 	sql_do(conn, "CREATE EXTENSION limitledger");
 	PQfinish(conn);
-	conn = connection("gate_ledger");
+	conn = connection(server, "gate_ledger");
 	sql_do(conn, "CREATE EXTENSION limitledger");
 	for (int i = 0; i < policy_count; i++)
 	{
@@ -76,8 +76,8 @@ make_templates(void)
 		free(document.data);
 	}
 	PQfinish(conn);
-	server_make_key("ledger", key[0], sizeof(key[0]));
-	server_make_key("gateway", key[1], sizeof(key[1]));
+	server_make_key(server, "ledger", key[server - servers][0], sizeof(key[0][0]));
+	server_make_key(server, "gateway", key[server - servers][1], sizeof(key[0][0]));
 }
 
 /* Each side knows the other, and each database that it is no copy. */
@@ -85,20 +85,20 @@ static void
 introduce(Lane *lane)
 {
 	static const char *const gateways[DATABASES] = {NULL, "gw", "gw2"};
-	PGconn	   *ledger = connection(lane->database[LEDGER]);
+	PGconn	   *ledger = connection(lane->server, lane->database[LEDGER]);
 
 	sql_do(ledger, "SELECT limitledger.acknowledge_recovery('the gate')");
 	for (int i = GATEWAY; i < DATABASES; i++)
 	{
-		PGconn	   *conn = connection(lane->database[i]);
+		PGconn	   *conn = connection(lane->server, lane->database[i]);
 		char	   *boot;
 
 		sql_do(conn, "SELECT limitledger.acknowledge_recovery('the gate')");
 		boot = sql_value(conn, "SELECT boot_epoch FROM limitledger.open_gateway('%s')", gateways[i]);
-		sql_do(conn, "SELECT limitledger.trust_key('%s')", key[0]);
+		sql_do(conn, "SELECT limitledger.trust_key('%s')", key[lane->server - servers][0]);
 		if (i == GATEWAY)
 		{
-			sql_do(ledger, "SELECT limitledger.register_gateway('%s', '%s')", gateways[i], key[1]);
+			sql_do(ledger, "SELECT limitledger.register_gateway('%s', '%s')", gateways[i], key[lane->server - servers][1]);
 			sql_do(ledger, "SELECT limitledger.announce_boot('%s', '%s')", gateways[i], boot);
 			snprintf(lane->boot, sizeof(lane->boot), "%s", boot);
 		}
@@ -118,7 +118,7 @@ lane_open(Lane *lane)
 		for (int i = 0; i < DATABASES; i++)
 			session_close(&lane->session[actor][i]);
 	lane_stop_auditor(lane);
-	conn = connection("postgres");
+	conn = connection(lane->server, "postgres");
 	lane->made++;
 	for (int i = 0; i < DATABASES; i++)
 	{
@@ -127,9 +127,9 @@ lane_open(Lane *lane)
 		snprintf(lane->database[i], sizeof(lane->database[i]), "%s_%d_%d", database_names[i], lane->number, lane->made);
 		sql_do(conn, "CREATE DATABASE %s TEMPLATE %s", lane->database[i], i == LEDGER ? "gate_ledger" : "gate_gateway");
 		sql_do(conn, "ALTER DATABASE %s SET limitledger.witness_file = '%s/%s.witness'",
-			   lane->database[i], server.folder, lane->database[i]);
+			   lane->database[i], lane->server->folder, lane->database[i]);
 		sql_do(conn, "ALTER DATABASE %s SET limitledger.signing_key_file = '%s/%s.key'",
-			   lane->database[i], server.folder, i == LEDGER ? "ledger" : "gateway");
+			   lane->database[i], lane->server->folder, i == LEDGER ? "ledger" : "gateway");
 	}
 	PQfinish(conn);
 	introduce(lane);
@@ -141,13 +141,16 @@ lanes_make(void)
 {
 	lane_count = options.lanes + options.real_lanes;
 	lanes = calloc(lane_count, sizeof(*lanes));
-	make_templates();
+	for (int i = 0; i < SERVERS; i++)
+		if (servers[i].folder[0] != '\0')
+			make_templates(&servers[i]);
 	for (int n = 0; n < lane_count; n++)
 	{
 		Lane	   *lane = &lanes[n];
 
 		lane->number = n + 1;
 		lane->real = n >= options.lanes;
+		lane->server = &servers[lane->real ? REAL : VIRTUAL];
 		/* A run that goes on must not draw again what it has drawn. */
 		lane->random.state = options.seed * 1000003 + n + (uint64_t) tally.interleavings * 7919;
 		for (int actor = 0; actor <= ACTORS; actor++)
@@ -265,7 +268,7 @@ lane_start_auditor(Lane *lane)
 		char		conninfo[DATABASES][400];
 
 		for (int i = 0; i < DATABASES; i++)
-			snprintf(conninfo[i], sizeof(conninfo[i]), "host=%s user=postgres dbname=%s", server.folder, lane->database[i]);
+			snprintf(conninfo[i], sizeof(conninfo[i]), "host=%s user=postgres dbname=%s", lane->server->folder, lane->database[i]);
 		dup2(to[0], 0);
 		dup2(from[1], 1);
 		execl(options.auditor, options.auditor, conninfo[LEDGER], conninfo[GATEWAY], (char *) NULL);

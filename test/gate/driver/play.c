@@ -176,6 +176,9 @@ make_argument(Lane *lane, const Step *step, char letter, Instant clock, Argument
 		case 'l':
 			argument->sent = "1 minute";
 			break;
+		case 'a':
+			argument->sent = " ";
+			break;
 		case 'k':
 			argument->sent = "executor";
 			break;
@@ -470,6 +473,59 @@ keep(char **place, const char *value)
 	*place = strdup(value);
 }
 
+/* tell_policy tells of one that was published in this interleaving, once. */
+static void
+tell_policy(Lane *lane, int number, int64_t generation, Instant since)
+{
+	char		text[24];
+
+	for (int i = 0; i < lane->published; i++)
+		if (lane->generation[i] == generation)
+			return;
+	if (lane->published == (int) (sizeof(lane->generation) / sizeof(lane->generation[0])))
+		fail("lane %d: too many policies", lane->number);
+	lane->generation[lane->published++] = generation;
+	snprintf(text, sizeof(text), "%" PRId64, generation);
+	write_policy(&lane->history, numbered_policy(&lane->plan, number), lane->route, text, since);
+}
+
+/*
+ * find_policies tells of those whose publication was answered to nobody.  They
+ * are read from the ledger: another one may have followed before it was asked again.
+ */
+static void
+find_policies(Lane *lane)
+{
+	bool		lost = false;
+	PGconn	   *conn;
+
+	for (int i = 1; i <= lane->calls; i++)
+		lost |= lane->call[i].step.call == CALL_PUBLISH && lane->call[i].outcome == OUTCOME_LOST;
+	if (!lost)
+		return;
+	conn = connect_to(lane->server, lane->database[LEDGER]);
+	if (conn == NULL)
+		fail("lane %d: no connection", lane->number);
+	for (int number = 1; number <= 4; number++)
+	{
+		static Text sql;
+		PGresult   *result;
+
+		text_clear(&sql);
+		text_add(&sql, "SELECT generation, (extract(epoch FROM active_at) * 1000000)::bigint FROM limitledger.policy"
+				 " WHERE route = '%s' AND active_at IS NOT NULL AND document - 'policyGeneration' = '", lane->route);
+		policy_document(&sql, numbered_policy(&lane->plan, number), lane->route);
+		text_add(&sql, "'::jsonb ORDER BY generation");
+		result = PQexec(conn, sql.data);
+		if (PQresultStatus(result) != PGRES_TUPLES_OK)
+			fail("lane %d: %s", lane->number, PQerrorMessage(conn));
+		for (int i = 0; i < PQntuples(result); i++)
+			tell_policy(lane, number, strtoll(PQgetvalue(result, i, 0), NULL, 10), strtoll(PQgetvalue(result, i, 1), NULL, 10));
+		PQclear(result);
+	}
+	PQfinish(conn);
+}
+
 /* learn takes from an answer what later steps need. */
 static void
 learn(Lane *lane, Call *call, const PGresult *result)
@@ -508,14 +564,11 @@ learn(Lane *lane, Call *call, const PGresult *result)
 			break;
 		case CALL_PUBLISH:
 			{
-				char		generation[24];
-
-				snprintf(generation, sizeof(generation), "%" PRId64, (int64_t) big_endian(PQgetvalue(result, 0, 0)));
 				value = column(result, "active_at");
 				call->accepted = true;
-				if (value != NULL && !PQgetvalue(result, 0, 2)[0])
-					write_policy(&lane->history, numbered_policy(&lane->plan, call->step.item), lane->route, generation,
-								 (int64_t) big_endian(value) + POSTGRES_EPOCH);
+				if (value != NULL)
+					tell_policy(lane, call->step.item, (int64_t) big_endian(PQgetvalue(result, 0, 0)),
+								(int64_t) big_endian(value) + POSTGRES_EPOCH);
 			}
 			break;
 		default:
@@ -523,12 +576,18 @@ learn(Lane *lane, Call *call, const PGresult *result)
 	}
 }
 
+static bool
+reply_is_lost(const Call *call)
+{
+	return call->step.fault == FAULT_LOST_REPLY || call->step.fault == FAULT_PARTITION_REPLY;
+}
+
 static void
 answer(Lane *lane, Session *session, const PGresult *result)
 {
 	Call	   *call = &lane->call[session->call];
 
-	if (call->step.fault == FAULT_LOST_REPLY || call->step.fault == FAULT_PARTITION_REPLY)
+	if (reply_is_lost(call))
 		return;					/* read, and thrown away */
 	for (int row = 0; row < PQntuples(result); row++)
 	{
@@ -621,14 +680,17 @@ call_failed(Lane *lane, Session *session, const PGresult *result)
 		return;
 	session->failed = true;
 	session->clock = -1;
-	if (session->call > 0)
+	if (session->call > 0 && reply_is_lost(&lane->call[session->call]))
+	{
+		text_add(&lane->history, "<\t%d\tlost\n", session->call);
+		call_ended(lane, session, OUTCOME_LOST);
+	}
+	else if (session->call > 0)
 	{
 		text_add(&lane->history, "<\t%d\terror\t%s", session->call, state);
 		text_add_field(&lane->history, message);
 		text_add(&lane->history, "\n");
 		call_ended(lane, session, OUTCOME_ERROR);
-		if (getenv("GATE_SHOW_ERRORS") != NULL)
-			fprintf(stderr, "%s: %s %s\n", call_forms[lane->call[session->call].step.call].function, state, message);
 	}
 	else if (session->ending)
 	{
@@ -654,8 +716,7 @@ session_answered(Lane *lane, Session *session)
 	lane->moved = now_of_driver();
 	if (session->call > 0 && !session->failed)
 	{
-		Fault		fault = lane->call[session->call].step.fault;
-		bool		lost = fault == FAULT_LOST_REPLY || fault == FAULT_PARTITION_REPLY;
+		bool		lost = reply_is_lost(&lane->call[session->call]);
 
 		text_add(&lane->history, "<\t%d\t%s\n", session->call, lost ? "lost" : "done");
 		call_ended(lane, session, lost ? OUTCOME_LOST : OUTCOME_DONE);
@@ -1142,7 +1203,7 @@ play_begin(Lane *lane, const Plan *plan)
 
 	lane->plan = *plan;
 	lane->number_played++;
-	snprintf(lane->subject, sizeof(lane->subject), "%d-%d-%" PRId64, lane->number, lane->made, lane->number_played);
+	snprintf(lane->subject, sizeof(lane->subject), "%d-%d-%07" PRId64, lane->number, lane->made, lane->number_played);
 	if (strcmp(scenarios[plan->scenario].name, "generations") == 0)
 		snprintf(lane->route, sizeof(lane->route), "g-%s", lane->subject);
 	else
@@ -1155,6 +1216,7 @@ play_begin(Lane *lane, const Plan *plan)
 	memset(lane->skipping, 0, sizeof(lane->skipping));
 	lane->calls = lane->transactions = lane->questions = lane->asked = 0;
 	lane->sweep = false;
+	lane->published = 0;
 	for (int i = 0; i <= ITEMS; i++)
 	{
 		free(lane->shard_envelope[i]);
@@ -1233,6 +1295,7 @@ play_on(Lane *lane)
 		}
 		if (!question(lane))
 		{
+			find_policies(lane);
 			text_add(&lane->history, ".\n");
 			lane->playing = false;
 			lane_end_interleaving(lane);

@@ -15,7 +15,7 @@
 
 #include "driver.h"
 
-Server		server;
+Server		servers[SERVERS] = {[REAL] = {.workers = true}};
 
 static char own_folder[64];		/* of the driver: what the server may read, but does not own */
 static volatile int32_t *sync_fault;
@@ -50,13 +50,30 @@ preload(char *text, size_t size)
 }
 
 /*
- * server_start starts one with tools/server.  It does without fsync: what dies
+ * start_one starts a server with tools/server.  It does without fsync: what dies
  * here are processes, never the machine, so the system's cache has it all.
  */
-void
-server_start(const char *root)
+static void
+start_one(Server *server)
 {
 	char		environment[256];
+
+	preload(environment, sizeof(environment));
+	if (!run_line(server->folder, sizeof(server->folder),
+				  "%s %s/tools/server start fsync=off full_page_writes=off autovacuum=off jit=off"
+				  " shared_buffers=256MB max_wal_size=16GB checkpoint_timeout=1h wal_level=minimal max_wal_senders=0"
+				  " max_connections=200 max_worker_processes=24 deadlock_timeout=15ms update_process_title=off"
+				  " plan_cache_mode=force_generic_plan track_activities=off track_counts=off"
+				  " log_min_messages=fatal log_min_error_statement=panic log_checkpoints=off%s",
+				  environment, tools,
+				  server->workers ? " shared_preload_libraries=limitledger limitledger.worker_limit=12" : ""))
+		fail("the server did not start");
+}
+
+/* servers_start starts both, with a file that makes a flush of one fail. */
+void
+servers_start(const char *root)
+{
 	char		path[128];
 	char		line[256];
 	int			file;
@@ -74,30 +91,25 @@ server_start(const char *root)
 	if (!run_line(line, sizeof(line), "cp %s/build/gate/sync.so %s/", root, own_folder))
 		fail("no %s/build/gate/sync.so", root);
 
-	preload(environment, sizeof(environment));
-	if (!run_line(server.folder, sizeof(server.folder),
-				  "%s %s/tools/server start fsync=off full_page_writes=off autovacuum=off jit=off"
-				  " shared_buffers=512MB max_wal_size=16GB checkpoint_timeout=1h wal_level=minimal max_wal_senders=0"
-				  " max_connections=200 max_worker_processes=24 deadlock_timeout=15ms update_process_title=off"
-				  " plan_cache_mode=force_generic_plan track_activities=off track_counts=off"
-				  " log_min_messages=fatal log_min_error_statement=panic log_checkpoints=off"
-				  " shared_preload_libraries=limitledger limitledger.worker_limit=12",
-				  environment, root))
-		fail("the server did not start");
+	for (int i = 0; i < SERVERS; i++)
+		if (i == VIRTUAL || options.real_lanes > 0)
+			start_one(&servers[i]);
 }
 
 void
-server_stop(void)
+servers_stop(void)
 {
 	char		line[16];
 
-	run_line(line, sizeof(line), "%s/tools/server stop %s", tools, server.folder);
+	for (int i = 0; i < SERVERS; i++)
+		if (servers[i].folder[0] != '\0')
+			run_line(line, sizeof(line), "%s/tools/server stop %s", tools, servers[i].folder);
 	run_line(line, sizeof(line), "rm -r %s", own_folder);
 }
 
 /* server_kill_and_start kills the postmaster, as nothing else would end it, and starts it again. */
 void
-server_kill_and_start(void)
+server_kill_and_start(Server *server)
 {
 	char		environment[256];
 	char		path[300];
@@ -105,7 +117,7 @@ server_kill_and_start(void)
 	FILE	   *file;
 	int			pid = 0;
 
-	snprintf(path, sizeof(path), "%s/data/postmaster.pid", server.folder);
+	snprintf(path, sizeof(path), "%s/data/postmaster.pid", server->folder);
 	file = fopen(path, "r");
 	if (file == NULL || fscanf(file, "%d", &pid) != 1 || pid <= 1)
 		fail("no pid in %s", path);
@@ -118,19 +130,19 @@ server_kill_and_start(void)
 	/* Its children end on their own; while one is left, no other server may start. */
 	for (int tries = 0; tries < 100; tries++)
 	{
-		if (run_line(line, sizeof(line), "%s %s/tools/server crash %s 2>/dev/null", environment, tools, server.folder))
+		if (run_line(line, sizeof(line), "%s %s/tools/server crash %s 2>/dev/null", environment, tools, server->folder))
 			return;
 		usleep(50000);
 	}
-	fail("the server does not start again, see %s/server.log", server.folder);
+	fail("the server does not start again, see %s/server.log", server->folder);
 }
 
 void
-server_wait(void)
+server_wait(Server *server)
 {
 	for (int tries = 0; tries < 1200; tries++)
 	{
-		PGconn	   *conn = connect_to("postgres");
+		PGconn	   *conn = connect_to(server, "postgres");
 
 		if (conn != NULL)
 		{
@@ -139,13 +151,13 @@ server_wait(void)
 		}
 		usleep(25000);
 	}
-	fail("the server takes no connections any more, see %s/server.log", server.folder);
+	fail("the server takes no connections any more, see %s/server.log", server->folder);
 }
 
 void
-server_flush(bool on)
+server_flush(Server *server, bool on)
 {
-	PGconn	   *conn = connect_to("postgres");
+	PGconn	   *conn = connect_to(server, "postgres");
 
 	if (conn == NULL)
 		fail("no connection");
@@ -169,10 +181,10 @@ server_flush_failed(void)
 
 /* server_make_key makes a signing key that the server reads; `public_line` is for those who trust it. */
 void
-server_make_key(const char *name, char *public_line, size_t size)
+server_make_key(Server *server, const char *name, char *public_line, size_t size)
 {
 	if (!run_line(public_line, size,
 				  "if [ $(id -u) = 0 ]; then as='runuser -u postgres --'; fi; cd / && $as %s/tools/make-signing-key %s/%s.key %s",
-				  tools, server.folder, name, name))
+				  tools, server->folder, name, name))
 		fail("no key was made");
 }

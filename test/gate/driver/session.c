@@ -23,14 +23,14 @@ be_quiet(void *arg, const char *message)
 
 /* connect_to opens a connection for the driver's own work; NULL: there is none. */
 PGconn *
-connect_to(const char *database)
+connect_to(const Server *server, const char *database)
 {
 	char		conninfo[512];
 	PGconn	   *conn;
 
 	/* The lock time-out is the last net: nothing here waits that long on purpose. */
 	snprintf(conninfo, sizeof(conninfo),
-			 "host=%s user=postgres dbname=%s application_name=gate options='-c lock_timeout=20s'", server.folder, database);
+			 "host=%s user=postgres dbname=%s application_name=gate options='-c lock_timeout=20s'", server->folder, database);
 	conn = PQconnectdb(conninfo);
 	if (PQstatus(conn) != CONNECTION_OK)
 	{
@@ -46,7 +46,7 @@ session_connect(Session *session, const char *database)
 {
 	char		path[64];
 
-	session->conn = connect_to(database);
+	session->conn = connect_to(session->lane->server, database);
 	if (session->conn == NULL)
 		return false;
 	if (PQsetnonblocking(session->conn, 1) != 0 || PQenterPipelineMode(session->conn) != 1)

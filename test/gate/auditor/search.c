@@ -655,7 +655,7 @@ holds_nothing(const Call *call)
 	int			first;
 	const char *outcome;
 
-	if (call->function == F_GET || call->function == F_GET_BUDGET)
+	if (call->function == F_GET || call->function == F_GET_BUDGET || call->function == F_CLAIM_UNKNOWN)
 		return true;
 	if (call->end != END_DONE)
 		return false;
@@ -677,6 +677,29 @@ takes_no_pair(Function f)
 {
 	return f == F_START || f == F_REPORT_UNKNOWN || f == F_REPORT_PROGRESS || f == F_GET ||
 		f == F_RESOLVE || f == F_START_BATCH;
+}
+
+/*
+ * stands_apart: a call in a transaction that holds something already, about what it
+ * does not hold: it may have met what another one committed after it, or before.
+ */
+static bool
+stands_apart(const Unit *u, const Call *call, const Op *op)
+{
+	bool		pair = false;
+
+	for (int i = 0; i < u->steps; i++)
+		for (int j = 0; u->step[i].kind == STEP_CALL && j < u->step[i].ops; j++)
+		{
+			const Op   *held = &u->step[i].op[j];
+
+			if (held->subject == op->subject && held->id != 0 && held->id == op->id)
+				return false;
+			if (held->key != 0 && held->key == op->key)
+				return false;
+			pair = pair || !takes_no_pair(held->function);
+		}
+	return !pair || takes_no_pair(call->function);
 }
 
 static Unit *
@@ -753,6 +776,7 @@ static bool
 add_transaction(Search *s, const Transaction *t)
 {
 	Unit	   *u = NULL;
+	Op			op[OPS_MAX];
 	int			begins = 0;		/* the first step of u */
 
 	for (int i = 0; i < t->steps; i++)
@@ -762,7 +786,8 @@ add_transaction(Search *s, const Transaction *t)
 
 		if (call != NULL && (call->gateway || !is_answer(call)))
 			continue;
-		if (u == NULL && call != NULL && holds_nothing(call))
+		if (call != NULL && holds_nothing(call) &&
+			(u == NULL || (ops_of(call, op) == 1 && stands_apart(u, call, op))))
 		{
 			if (!add_alone(s, t, step))
 				return false;

@@ -1036,6 +1036,7 @@ repay_debt(Spec *s, World *w, const Op *op, bool *wrote)
 	enter(s, w, pair, wrote);
 	a = accepted(pair, -1);
 	a.number = debt - spec_debt(s, pair);
+	a.wrote = a.number > 0;		/* nothing was due: nothing is written */
 	return a;
 }
 

@@ -687,7 +687,12 @@ static bool
 stands_apart(const Unit *u, const Call *call, const Op *op)
 {
 	bool		pair = false;
+	int			first;
 
+	/* What has ended stays so: it may be the transaction's own work. */
+	if (is_receipt(call->function, &first) && state_of(column(call, 0, first + R_STATE)) >= SETTLED &&
+		state_of(column(call, 0, first + R_STATE)) < NO_STATE)
+		return false;
 	for (int i = 0; i < u->steps; i++)
 		for (int j = 0; u->step[i].kind == STEP_CALL && j < u->step[i].ops; j++)
 		{
@@ -697,7 +702,7 @@ stands_apart(const Unit *u, const Call *call, const Op *op)
 				return false;
 			if (held->key != 0 && held->key == op->key)
 				return false;
-			pair = pair || !takes_no_pair(held->function);
+			pair = pair || (!takes_no_pair(held->function) && held->function != F_PUBLISH);
 		}
 	return !pair || takes_no_pair(call->function);
 }

@@ -734,6 +734,7 @@ start(Spec *s, World *w, const Op *op)
 {
 	int			i = find(s, op->subject, op->id);
 	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
+	int64_t		ttl;
 
 	if (i < 0)
 		return unknown();
@@ -747,7 +748,11 @@ start(Spec *s, World *w, const Op *op)
 		return no("CONFLICT", "operation_elsewhere", r->pair, i);
 	r->state = STARTED;
 	r->operation = op->key;
-	r->expires = now(s, w, r) + policy_of(w, &s->budget[r->budget])->execution_ttl;
+	ttl = policy_of(w, &s->budget[r->budget])->execution_ttl;
+	r->expires = now(s, w, r) + ttl;
+	/* It locks no pair: what others make the pair see before its commit, it had not seen. */
+	if (op->deadline != NEVER && op->deadline >= w->clock + ttl && op->deadline < r->expires)
+		r->expires = op->deadline;
 	return accepted(r->pair, i);
 }
 
@@ -1342,6 +1347,8 @@ ops_of(const Call *c, Op *ops)
 		case F_START:
 		case F_REPORT_UNKNOWN:
 			*ops = op(f, a0, NULL, a1, a2, NULL, NULL);
+			if (f == F_START)
+				ops->deadline = number_of(column(c, 0, R_EXPIRES), NEVER);
 			return 1;
 		case F_REPORT_PROGRESS:
 			*ops = op(f, a0, NULL, a1, a2, a3, NULL);

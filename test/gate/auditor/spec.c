@@ -1344,8 +1344,13 @@ ops_of(const Call *c, Op *ops)
 			*ops = op(f, a0, a1, a2, argument(c, 9), a3, argument(c, 4));
 			ops->deadline = number_of(argument(c, 7), NEVER);
 			return argument(c, 5) == NULL && argument(c, 6) == NULL ? 1 : 0;
+		case F_SHARD_RESERVE:
+			*ops = op(f, a0, a1, a2, argument(c, 6), a3, argument(c, 4));
+			return 1;
 		case F_START:
 		case F_REPORT_UNKNOWN:
+		case F_SHARD_START:
+		case F_SHARD_REPORT_UNKNOWN:
 			*ops = op(f, a0, NULL, a1, a2, NULL, NULL);
 			if (f == F_START)
 				ops->deadline = number_of(column(c, 0, R_EXPIRES), NEVER);
@@ -1354,10 +1359,12 @@ ops_of(const Call *c, Op *ops)
 			*ops = op(f, a0, NULL, a1, a2, a3, NULL);
 			return 1;
 		case F_SETTLE:
+		case F_SHARD_SETTLE:
 			*ops = op(f, a0, NULL, a1, a2, a3, argument(c, 4));
 			ops->attested = is_operator(argument(c, 5));
 			return 1;
 		case F_RELEASE:
+		case F_SHARD_RELEASE:
 		case F_GET:
 			*ops = op(f, a0, NULL, a1, NULL, NULL, NULL);
 			return 1;

@@ -16,7 +16,7 @@ PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_con
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/fuzz/*.h)
 
-TASKS = help setup demo check bench unit layering mutants fuzz ready unit-build
+TASKS = help setup demo check bench unit layering mutants fuzz ready unit-build build/gate/auditor
 GOALS = $(or $(MAKECMDGOALS),all)
 
 .DELETE_ON_ERROR:
@@ -84,6 +84,12 @@ build/%.o: %.c $(ALL_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_FLAGS) -c -o $@ $<
 build/test/unit/envelope_fuzz.o: test/fuzz/envelope.c
+
+# The judge of the gate's histories shares no code with src/.
+AUDITOR    = $(wildcard test/gate/auditor/*.c)
+build/gate/auditor: $(AUDITOR) $(wildcard test/gate/auditor/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra $(if $(CI),-Werror) -I$(shell $(PG_CONFIG) --includedir) -o $@ $(AUDITOR) -lpq
 
 # libFuzzer is part of clang.
 FUZZ_SECONDS ?= 60

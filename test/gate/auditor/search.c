@@ -533,33 +533,39 @@ perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *d
 
 /*
  * rows_fit compares a state with the rows.  Housekeeping of others in the lane does what
- * is due here, too: sweeps of later interleavings, and workers.  When it came can be
- * told by the latest instant that the stored heads have seen.
+ * is due here, too: sweeps of later interleavings, and workers.  When it came is told by
+ * the instants at which budgets were closed, and the latest one that the head has seen.
  */
 static bool
 rows_fit(Search *s, const Spec *state, char *why, size_t size)
 {
 	static const Function claims[] = {F_OTHER, F_FINISH_EXPIRING, F_EXPIRE_RESERVATIONS};
 	static Spec after;
-	int64_t		seen = 0;
+	int64_t		instant[BUDGETS_MAX];
+	int			instants = 0;
 	char		other[400];
 
 	if (!rows_differ(s, state, why, size))
 		return true;
-	for (int i = 0; i < s->tables->budgets; i++)
-		if (s->tables->budget[i].subject == s->in->subject && s->tables->budget[i].head)
-			seen = s->tables->budget[i].seen_at;
+	for (int i = 0; i < s->tables->budgets && instants < BUDGETS_MAX; i++)
+		if (s->tables->budget[i].subject == s->in->subject)
+			instant[instants++] = s->tables->budget[i].head ? s->tables->budget[i].seen_at
+				: s->tables->budget[i].closed_at;
 	for (int i = 1; i < 12; i++)
 	{
 		Op			op = {.units = INT64_MAX};
 		bool		first = i & 1;	/* debts, before what comes back pays them */
 
 		spec_copy(&after, state);
-		s->world.clock = seen;
 		s->world.skips = 0;
-		for (int j = 0; j < 3; j++)
+		for (int j = 0; j < 3 * instants; j++)
 		{
-			op.function = j == 0 ? (first ? F_REPAY_DEBTORS : F_OTHER) : j == 1 ? claims[i / 4]
+			int			step = j % 3;
+
+			if (instant[j / 3] < state->pair[0].seen)
+				continue;
+			s->world.clock = instant[j / 3];
+			op.function = step == 0 ? (first ? F_REPAY_DEBTORS : F_OTHER) : step == 1 ? claims[i / 4]
 				: i & 2 ? F_EXPIRE_EXECUTIONS : F_OTHER;
 			if (op.function != F_OTHER)
 				spec_call(&after, &s->world, &op);

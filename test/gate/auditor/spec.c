@@ -1041,7 +1041,7 @@ repay_debt(Spec *s, World *w, const Op *op, bool *wrote)
 	enter(s, w, pair, wrote);
 	a = accepted(pair, -1);
 	a.number = debt - spec_debt(s, pair);
-	a.wrote = a.number > 0;		/* nothing was due: nothing is written */
+	a.wrote = *wrote;			/* refill alone is not written */
 	return a;
 }
 

@@ -436,7 +436,7 @@ judge_told(const History *h, const Interleaving *in, const Tables *t)
 	{
 		const Call *c = &in->call[i];
 
-		if (c->end == END_ERROR && (strncmp(c->sqlstate, "XX", 2) == 0 || strncmp(c->sqlstate, "LL2", 3) == 0 ||
+		if (c->end == END_ERROR && (strncmp(c->sqlstate, "XX", 2) == 0 || strncmp(c->sqlstate, "LL9", 3) == 0 ||
 									strncmp(c->sqlstate, "23", 2) == 0))
 			found(CHECK_error, in, "call %d, %s, failed with %s", c->number, c->name, c->sqlstate);
 	}

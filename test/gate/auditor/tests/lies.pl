@@ -125,7 +125,7 @@ my @lies = (
 	['life', 'a conflict for the same request', 'order', told(3, 'CONFLICT', 'request', 'RESERVED', 'f')],
 	['life', 'held after its units were settled', 'order', answer(7, "\t600\t", "\t599\t")],
 	['life', 'an internal error', 'error', sub { $_[0] =~ /^<\t5\trow/ ? () : $_[0] =~ /^<\t5\tdone/ ? line('<', 5, 'error', 'XX000', 'oops') : $_[0] }],
-	['life', 'a broken invariant', 'error', sub { $_[0] =~ /^<\t5\trow/ ? () : $_[0] =~ /^<\t5\tdone/ ? line('<', 5, 'error', 'LL201', 'oops') : $_[0] }],
+	['life', 'a broken invariant', 'error', sub { $_[0] =~ /^<\t5\trow/ ? () : $_[0] =~ /^<\t5\tdone/ ? line('<', 5, 'error', 'LL901', 'oops') : $_[0] }],
 	['life', 'a call without an end', 'history', without(qr/^<\t5\tdone/)],
 	['life', 'a group without an end', 'history', without(qr/^G/)],
 	['life', 'started before it was reserved', 'order', without(qr/^[<>]\t1\t/), ],

@@ -533,33 +533,39 @@ perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *d
 
 /*
  * rows_fit compares a state with the rows.  Housekeeping of others in the lane does what
- * is due here, too: sweeps of later interleavings, and workers.  When it came can be
- * told by the latest instant that the stored heads have seen.
+ * is due here, too: sweeps of later interleavings, and workers.  When it came is told by
+ * the instants at which budgets were closed, and the latest one that the head has seen.
  */
 static bool
 rows_fit(Search *s, const Spec *state, char *why, size_t size)
 {
 	static const Function claims[] = {F_OTHER, F_FINISH_EXPIRING, F_EXPIRE_RESERVATIONS};
 	static Spec after;
-	int64_t		seen = 0;
+	int64_t		instant[BUDGETS_MAX];
+	int			instants = 0;
 	char		other[400];
 
 	if (!rows_differ(s, state, why, size))
 		return true;
-	for (int i = 0; i < s->tables->budgets; i++)
-		if (s->tables->budget[i].subject == s->in->subject && s->tables->budget[i].head)
-			seen = s->tables->budget[i].seen_at;
+	for (int i = 0; i < s->tables->budgets && instants < BUDGETS_MAX; i++)
+		if (s->tables->budget[i].subject == s->in->subject)
+			instant[instants++] = s->tables->budget[i].head ? s->tables->budget[i].seen_at
+				: s->tables->budget[i].closed_at;
 	for (int i = 1; i < 12; i++)
 	{
 		Op			op = {.units = INT64_MAX};
 		bool		first = i & 1;	/* debts, before what comes back pays them */
 
 		spec_copy(&after, state);
-		s->world.clock = seen;
 		s->world.skips = 0;
-		for (int j = 0; j < 3; j++)
+		for (int j = 0; j < 3 * instants; j++)
 		{
-			op.function = j == 0 ? (first ? F_REPAY_DEBTORS : F_OTHER) : j == 1 ? claims[i / 4]
+			int			step = j % 3;
+
+			if (instant[j / 3] < state->pair[0].seen)
+				continue;
+			s->world.clock = instant[j / 3];
+			op.function = step == 0 ? (first ? F_REPAY_DEBTORS : F_OTHER) : step == 1 ? claims[i / 4]
 				: i & 2 ? F_EXPIRE_EXECUTIONS : F_OTHER;
 			if (op.function != F_OTHER)
 				spec_call(&after, &s->world, &op);
@@ -655,7 +661,7 @@ holds_nothing(const Call *call)
 	int			first;
 	const char *outcome;
 
-	if (call->function == F_GET || call->function == F_GET_BUDGET)
+	if (call->function == F_GET || call->function == F_GET_BUDGET || call->function == F_CLAIM_UNKNOWN)
 		return true;
 	if (call->end != END_DONE)
 		return false;
@@ -677,6 +683,34 @@ takes_no_pair(Function f)
 {
 	return f == F_START || f == F_REPORT_UNKNOWN || f == F_REPORT_PROGRESS || f == F_GET ||
 		f == F_RESOLVE || f == F_START_BATCH;
+}
+
+/*
+ * stands_apart: a call in a transaction that holds something already, about what it
+ * does not hold: it may have met what another one committed after it, or before.
+ */
+static bool
+stands_apart(const Unit *u, const Call *call, const Op *op)
+{
+	bool		pair = false;
+	int			first;
+
+	/* What has ended stays so: it may be the transaction's own work. */
+	if (is_receipt(call->function, &first) && state_of(column(call, 0, first + R_STATE)) >= SETTLED &&
+		state_of(column(call, 0, first + R_STATE)) < NO_STATE)
+		return false;
+	for (int i = 0; i < u->steps; i++)
+		for (int j = 0; u->step[i].kind == STEP_CALL && j < u->step[i].ops; j++)
+		{
+			const Op   *held = &u->step[i].op[j];
+
+			if (held->subject == op->subject && held->id != 0 && held->id == op->id)
+				return false;
+			if (held->key != 0 && held->key == op->key)
+				return false;
+			pair = pair || (!takes_no_pair(held->function) && held->function != F_PUBLISH);
+		}
+	return !pair || takes_no_pair(call->function);
 }
 
 static Unit *
@@ -753,6 +787,7 @@ static bool
 add_transaction(Search *s, const Transaction *t)
 {
 	Unit	   *u = NULL;
+	Op			op[OPS_MAX];
 	int			begins = 0;		/* the first step of u */
 
 	for (int i = 0; i < t->steps; i++)
@@ -762,7 +797,8 @@ add_transaction(Search *s, const Transaction *t)
 
 		if (call != NULL && (call->gateway || !is_answer(call)))
 			continue;
-		if (u == NULL && call != NULL && holds_nothing(call))
+		if (call != NULL && holds_nothing(call) &&
+			(u == NULL || (ops_of(call, op) == 1 && stands_apart(u, call, op))))
 		{
 			if (!add_alone(s, t, step))
 				return false;
@@ -823,6 +859,8 @@ judge_order(const History *history, const Interleaving *in, const Tables *tables
 	static Unit units[UNITS_MAX];
 	static Spec empty;
 
+	if (!in->is_virtual)		/* workers move between the lines */
+		return false;
 	s = (Search) {
 		.history = history, .in = in, .tables = tables, .unit = units, .deepest = -1,
 		.check = CHECK_order

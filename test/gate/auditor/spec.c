@@ -734,6 +734,7 @@ start(Spec *s, World *w, const Op *op)
 {
 	int			i = find(s, op->subject, op->id);
 	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
+	int64_t		ttl;
 
 	if (i < 0)
 		return unknown();
@@ -747,7 +748,11 @@ start(Spec *s, World *w, const Op *op)
 		return no("CONFLICT", "operation_elsewhere", r->pair, i);
 	r->state = STARTED;
 	r->operation = op->key;
-	r->expires = now(s, w, r) + policy_of(w, &s->budget[r->budget])->execution_ttl;
+	ttl = policy_of(w, &s->budget[r->budget])->execution_ttl;
+	r->expires = now(s, w, r) + ttl;
+	/* It locks no pair: what others make the pair see before its commit, it had not seen. */
+	if (op->deadline != NEVER && op->deadline >= w->clock + ttl && op->deadline < r->expires)
+		r->expires = op->deadline;
 	return accepted(r->pair, i);
 }
 
@@ -1036,6 +1041,7 @@ repay_debt(Spec *s, World *w, const Op *op, bool *wrote)
 	enter(s, w, pair, wrote);
 	a = accepted(pair, -1);
 	a.number = debt - spec_debt(s, pair);
+	a.wrote = *wrote;			/* refill alone is not written */
 	return a;
 }
 
@@ -1338,18 +1344,27 @@ ops_of(const Call *c, Op *ops)
 			*ops = op(f, a0, a1, a2, argument(c, 9), a3, argument(c, 4));
 			ops->deadline = number_of(argument(c, 7), NEVER);
 			return argument(c, 5) == NULL && argument(c, 6) == NULL ? 1 : 0;
+		case F_SHARD_RESERVE:
+			*ops = op(f, a0, a1, a2, argument(c, 6), a3, argument(c, 4));
+			return 1;
 		case F_START:
 		case F_REPORT_UNKNOWN:
+		case F_SHARD_START:
+		case F_SHARD_REPORT_UNKNOWN:
 			*ops = op(f, a0, NULL, a1, a2, NULL, NULL);
+			if (f == F_START)
+				ops->deadline = number_of(column(c, 0, R_EXPIRES), NEVER);
 			return 1;
 		case F_REPORT_PROGRESS:
 			*ops = op(f, a0, NULL, a1, a2, a3, NULL);
 			return 1;
 		case F_SETTLE:
+		case F_SHARD_SETTLE:
 			*ops = op(f, a0, NULL, a1, a2, a3, argument(c, 4));
 			ops->attested = is_operator(argument(c, 5));
 			return 1;
 		case F_RELEASE:
+		case F_SHARD_RELEASE:
 		case F_GET:
 			*ops = op(f, a0, NULL, a1, NULL, NULL, NULL);
 			return 1;

@@ -146,6 +146,16 @@ static const Setup setups[] = {
 		}
 	},
 	{
+		"excess", "work above what a shard has; then units come back, and a third client asks",
+		.allow = {.lose = 1,.issue = 1,.report = 1,.tick = 1},
+		.amounts = {
+			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
+			.execution_ttl = 2,.granted = 20,.clients = 3,.executors = 1,.local = 3,
+			.same_gateway = 1,.share = 8,.shard1 = 4,.shard_ttl = 3,.units1 = 2,.units2 = 2,
+			.units3 = 2,.run1 = 8
+		}
+	},
+	{
 		"boot", "a gateway restarts; what its boot before held is unknown; envelopes go astray",
 		.allow = {
 			.boot = 1,.issue = 2,.foreign = 1,.seal = 1,.report = 1,.tick = 1

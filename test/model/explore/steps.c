@@ -8,6 +8,7 @@
 #include "world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- who is who ---------------------------------------------------------- */
 
@@ -208,8 +209,9 @@ typedef struct List
 static void
 add(List *list, int kind, int who, int what, int how)
 {
-	if (list->count < STEPS)
-		list->step[list->count++] = (Step) {kind, who, what, how};
+	if (list->count == STEPS)
+		abort();				/* STEPS is too small: no step may be left out */
+	list->step[list->count++] = (Step) {kind, who, what, how};
 }
 
 static void

@@ -295,10 +295,25 @@ check_growth(const Ledger *before, const Ledger *after)
 			  a->retired_for_emergency >= b->retired_for_emergency &&
 			  a->overdraft_repaid >= b->overdraft_repaid && a->burned >= b->burned);
 		CHECK(debt_forgotten, "E4", unrecorded_debts, a->overdraft_issued >= b->overdraft_issued);
+		/* what is minted pays the oldest first; units that come back pay where they were */
 		CHECK(oldest_first, "E2", discrepancies, !older_owes ||
-			  a->overdraft_repaid == b->overdraft_repaid || i == before->closed_count);
+			  a->overdraft_repaid == b->overdraft_repaid || a->minted == b->minted);
 		older_owes |= owed(a) > 0;
 	}
+	return well;
+}
+
+/* check_lapse: units of a window that has ended are not minted into the next one. */
+static Finding
+check_lapse(const Ledger *before, const Ledger *after, const Deed *deed)
+{
+	bool		same = before->closed_count == after->closed_count;
+
+	if (after->policies > 1 || setup_policy[0].refill != LL_REFILL_WINDOW ||
+		deed->step.kind == GRANT || deed->step.kind == RECONCILE)
+		return well;
+	CHECK(lapsed, "C5", overspends,
+		  after->pair.head.minted <= (same ? before->pair.head.minted : 0));
 	return well;
 }
 
@@ -761,6 +776,7 @@ check_ledger(const World *before, const World *after, const Deed *deed)
 	FIRST(check_rows(l, deed, &before->ledger));
 	FIRST(check_pair(l));
 	FIRST(check_growth(&before->ledger, l));
+	FIRST(check_lapse(&before->ledger, l, deed));
 	FIRST(check_debt(before, after, deed, &was, &is));
 	FIRST(check_shards(before, after, &is));
 	if (deed->step.kind == ISSUE && !before->ledger.shard[deed->step.who].there)

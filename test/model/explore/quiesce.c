@@ -37,7 +37,7 @@ go(Step step)
 	return finding;
 }
 
-/* waits_for_ever: a message that nobody waits for stays in the network for now. */
+/* in_the_network: a message that nobody waits for stays there for now. */
 static bool
 in_the_network(Step step)
 {

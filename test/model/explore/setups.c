@@ -38,7 +38,7 @@ static const Setup setups[] = {
 	},
 	{
 		"rivals", "two executors start one reservation; its client cancels; a sweep is due",
-		.allow = {.lose = 1,.duplicate = 1,.late = 1,.cancel = 1,.tick = 3,.back = 1},
+		.allow = {.lose = 1,.duplicate = 1,.late = 1,.cancel = 1,.foreign = 1,.tick = 3,.back = 1},
 		.amounts = {
 			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
 			.execution_ttl = 2,.granted = 20,.clients = 1,.executors = 2,.rivals = 1,
@@ -143,6 +143,16 @@ static const Setup setups[] = {
 			.execution_ttl = 2,.granted = 20,.clients = 2,.executors = 1,.local = 3,
 			.same_gateway = 1,.share = 8,.shard1 = 6,.shard_ttl = 3,.units1 = 3,
 			.units2 = 3,.run1 = 2,.run2 = 8
+		}
+	},
+	{
+		"excess", "work above what a shard has; then units come back, and a third client asks",
+		.allow = {.lose = 1,.issue = 1,.report = 1,.tick = 1},
+		.amounts = {
+			SMALL,.kind = NONE,.interval = 1,.epoch = 40,.overdraft = 4,.hold_ttl = 2,
+			.execution_ttl = 2,.granted = 20,.clients = 3,.executors = 1,.local = 3,
+			.same_gateway = 1,.share = 8,.shard1 = 4,.shard_ttl = 3,.units1 = 2,.units2 = 2,
+			.units3 = 2,.run1 = 8
 		}
 	},
 	{
@@ -290,6 +300,7 @@ setup_draw(uint64_t (*random) (uint64_t below))
 	l.unfreeze = SOME(2);
 	l.grant = random(3) == 0 ? 2 : 0;
 	l.record = random(4) == 0 ? 2 : 0;
+	l.foreign = SOME(2);
 	if (shards)
 	{
 		a.local = BETWEEN(1, 4);
@@ -299,7 +310,6 @@ setup_draw(uint64_t (*random) (uint64_t below))
 		a.shard_ttl = BETWEEN(2, 6);
 		l.issue = BETWEEN(1, 3);
 		l.again = SOME(2);
-		l.foreign = SOME(2);
 		l.boot = SOME(2);
 		l.cut = SOME(2);
 		l.seal = SOME(2);

@@ -8,6 +8,7 @@
 #include "world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- who is who ---------------------------------------------------------- */
 
@@ -208,8 +209,9 @@ typedef struct List
 static void
 add(List *list, int kind, int who, int what, int how)
 {
-	if (list->count < STEPS)
-		list->step[list->count++] = (Step) {kind, who, what, how};
+	if (list->count == STEPS)
+		abort();				/* STEPS is too small: no step may be left out */
+	list->step[list->count++] = (Step) {kind, who, what, how};
 }
 
 static void
@@ -544,6 +546,16 @@ steps_of(const World *w, Step *step)
 	return list.count;
 }
 
+/* use takes one of what is left of an allowance. */
+#define USE(name)	use(&w->left[offsetof(Allowances, name) / sizeof(int)])
+
+static void
+use(uint8_t *left)
+{
+	if (*left > 0)
+		--*left;
+}
+
 /* ---- replies ------------------------------------------------------------- */
 
 /* tell keeps the furthest that anybody was told of a reservation. */
@@ -584,20 +596,25 @@ hear_client(World *w, int c, const Message *m, const Answer *a)
 	}
 }
 
+/* hear_executor: one that was told to leave it to another may take no notice, and send a receipt. */
 static void
 hear_executor(World *w, int e, const Message *m, const Answer *a)
 {
 	Actor	   *actor = &w->actor[e];
 
+	actor->phase = DONE;
+	if (m->call == PROGRESS)
+		actor->phase = RAN;
 	if (m->call == START && a->outcome == LL_ACCEPTED && a->state == LL_STARTED)
 	{
 		actor->phase = MAY_RUN;
 		w->ghost[m->id].runner = m->operation;
 	}
-	else if (m->call == PROGRESS)
+	if (m->call == START && a->outcome == LL_CONFLICT && LEFT(foreign) > 0)
+	{
+		USE(foreign);
 		actor->phase = RAN;
-	else
-		actor->phase = DONE;
+	}
 }
 
 static void
@@ -614,16 +631,6 @@ hear(World *w, const Message *m, const Answer *a)
 }
 
 /* ---- taking a step ------------------------------------------------------- */
-
-/* use takes one of what is left of an allowance. */
-#define USE(name)	use(&w->left[offsetof(Allowances, name) / sizeof(int)])
-
-static void
-use(uint8_t *left)
-{
-	if (*left > 0)
-		--*left;
-}
 
 int
 units_of(int client)

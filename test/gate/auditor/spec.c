@@ -1077,6 +1077,7 @@ repay_debtors(Spec *s, World *w, bool *wrote)
 {
 	static Spec before;
 	Answer		a = accepted(-1, -1);
+	bool		due;
 
 	for (int p = 0; p < s->pairs; p++)
 	{
@@ -1085,13 +1086,16 @@ repay_debtors(Spec *s, World *w, bool *wrote)
 		if (debt == 0 || passed(w))
 			continue;
 		spec_copy(&before, s);
-		enter(s, w, p, wrote);
-		if (spec_debt(s, p) == debt)	/* nothing is due yet: nothing is written */
+		due = false;
+		enter(s, w, p, &due);
+		if (!due)				/* refill alone is not written */
 		{
 			spec_copy(s, &before);
 			continue;
 		}
-		a.number++;
+		*wrote = true;
+		if (debt > spec_debt(s, p))
+			a.number++;
 		a.number2 += debt - spec_debt(s, p);
 	}
 	return a;

@@ -539,7 +539,7 @@ perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *d
 static bool
 rows_fit(Search *s, const Spec *state, char *why, size_t size)
 {
-	static const Function claims[] = {F_OTHER, F_FINISH_EXPIRING, F_EXPIRE_RESERVATIONS};
+	static const Function claims[] = {F_OTHER, F_FINISH_EXPIRING, F_EXPIRE_RESERVATIONS, F_CLAIM_EXPIRING};
 	static Spec after;
 	int64_t		instant[BUDGETS_MAX];
 	int			instants = 0;
@@ -551,7 +551,11 @@ rows_fit(Search *s, const Spec *state, char *why, size_t size)
 		if (s->tables->budget[i].subject == s->in->subject)
 			instant[instants++] = s->tables->budget[i].head ? s->tables->budget[i].seen_at
 				: s->tables->budget[i].closed_at;
-	for (int i = 1; i < 12; i++)
+	for (int i = 0; i < s->tables->reservations && instants < BUDGETS_MAX; i++)
+		if (s->tables->reservation[i].subject == s->in->subject &&
+			(s->tables->reservation[i].state == EXPIRING || s->tables->reservation[i].state == USAGE_UNKNOWN))
+			instant[instants++] = s->tables->reservation[i].expires;
+	for (int i = 1; i < 16; i++)
 	{
 		Op			op = {.units = INT64_MAX};
 		bool		first = i & 1;	/* debts, before what comes back pays them */

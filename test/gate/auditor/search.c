@@ -658,6 +658,14 @@ extend_order(Search *s, const Spec *state, Set placed, int depth, int64_t clock)
 
 /* ---- what there is to place ---------------------------------------------- */
 
+/*
+ * Two things are not told: whether a call in a transaction whose answer was lost did
+ * anything, and whether one that was refused ended holds on the way, and so keeps its
+ * pair's lock.  Each is tried both ways, for all such calls at once.
+ */
+static bool lost_did_nothing;
+static bool refusals_hold;
+
 /* holds_nothing: a call that took no lock that lasts, and wrote nothing. */
 static bool
 holds_nothing(const Call *call)
@@ -677,6 +685,8 @@ holds_nothing(const Call *call)
 	{
 		outcome = column(call, i, first + R_OUTCOME);
 		if (outcome == NULL || (outcome[0] == 'A' && !truth(column(call, i, first + R_REPLAYED))))
+			return false;
+		if (refusals_hold && outcome[0] == 'R' && (call->function == F_RESERVE || call->function == F_EXTEND))
 			return false;
 	}
 	return true;
@@ -801,6 +811,8 @@ add_transaction(Search *s, const Transaction *t)
 
 		if (call != NULL && (call->gateway || !is_answer(call)))
 			continue;
+		if (lost_did_nothing && t->is_explicit && call != NULL && call->end == END_LOST)
+			continue;
 		if (call != NULL && holds_nothing(call) &&
 			(u == NULL || (ops_of(call, op) == 1 && stands_apart(u, call, op))))
 		{
@@ -856,15 +868,16 @@ published_after(const Search *s, int policy, int line)
 	return false;
 }
 
-bool
-judge_order(const History *history, const Interleaving *in, const Tables *tables)
+/* search looks for an order; *known: it knows all calls, and came to an end. */
+static bool
+search(Search *to, const History *history, const Interleaving *in, const Tables *tables, bool *known)
 {
 	static Search s;
 	static Unit units[UNITS_MAX];
 	static Spec empty;
+	bool		fits;
 
-	if (!in->is_virtual)		/* workers move between the lines */
-		return false;
+	*known = false;
 	s = (Search) {
 		.history = history, .in = in, .tables = tables, .unit = units, .deepest = -1,
 		.check = CHECK_order
@@ -895,11 +908,33 @@ judge_order(const History *history, const Interleaving *in, const Tables *tables
 	met_run++;
 	met_count = 0;
 	memset(&empty, 0, sizeof(empty));
-	if (extend_order(&s, &empty, 0, 0, 0))
-		return !s.world.too_big && s.tries <= TRIES_MAX;
-	if (s.answered)
-		found(CHECK_rows_differ, in, "%s", s.rows);
+	fits = extend_order(&s, &empty, 0, 0, 0);
+	*known = !s.world.too_big && s.tries <= TRIES_MAX;
+	*to = s;
+	return fits;
+}
+
+bool
+judge_order(const History *history, const Interleaving *in, const Tables *tables)
+{
+	static Search s;
+	static Search first;
+	bool		known;
+
+	if (!in->is_virtual)		/* workers move between the lines */
+		return false;
+	for (int i = 0; i < 4; i++)
+	{
+		lost_did_nothing = i & 1;
+		refusals_hold = i & 2;
+		if (search(&s, history, in, tables, &known) || !known)
+			return known;
+		if (i == 0 || (s.answered && !first.answered))
+			first = s;
+	}
+	if (first.answered)
+		found(CHECK_rows_differ, in, "%s", first.rows);
 	else
-		found(s.check, in, "%s", s.why);
+		found(first.check, in, "%s", first.why);
 	return true;
 }

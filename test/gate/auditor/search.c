@@ -29,6 +29,7 @@ typedef struct UnitStep
 	const Call *call;
 	int			name;
 	bool		advisory;		/* its figures may be of another instant, see differs() */
+	int			hidden;			/* policies that came after it had its lock, perhaps */
 	int			ops;
 	Op		   *op;
 } UnitStep;
@@ -42,7 +43,7 @@ typedef struct Unit
 	int			to;
 	bool		optional;		/* it may not have happened */
 	bool		undone;			/* it left nothing */
-	int			hidden;			/* policies that came after it had its lock, perhaps */
+	int			hidden;			/* of its steps together */
 	bool		overlaps;
 } Unit;
 
@@ -54,6 +55,7 @@ typedef struct Search
 	World		world;
 	int			units;
 	Unit	   *unit;
+	bool		hides;			/* policies that came late are not seen */
 	long		tries;
 	int			deepest;
 	Check		check;			/* what was wrong there */
@@ -495,6 +497,7 @@ perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *d
 			continue;
 		}
 		s->world.clock = clock_of(s, step->call, s->world.clock);
+		s->world.hidden = s->hides ? step->hidden : 0;
 		if (step->call->function == F_RESERVE_BATCH && truth(argument(step->call, 10)))
 		{
 			spec_require_all(state, &s->world, step->op, step->ops, answer);
@@ -604,13 +607,15 @@ try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
 		{
 			spec_copy(after, state);
 			s->world.clock = clock;
-			s->world.hidden = u->hidden;
+			s->hides = true;
 			if (perform(s, u, after, skips, depth, &due))
 			{
+				s->hides = false;
 				s->world.hidden = 0;
 				fits = extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
 									s->world.clock);
 			}
+			s->hides = false;
 			s->world.hidden = 0;
 		}
 		most = due > most ? due : most;
@@ -724,7 +729,9 @@ stands_apart(const Unit *u, const Call *call, const Op *op)
 				return false;
 			pair = pair || (!takes_no_pair(held->function) && held->function != F_PUBLISH);
 		}
-	return !pair || takes_no_pair(call->function);
+	/* Replays and conflicts of a reserve are about the reservation, whose row it does not lock. */
+	return !pair || takes_no_pair(call->function) ||
+		(call->function == F_RESERVE && column(call, 0, 0) != NULL && column(call, 0, 0)[0] != 'R');
 }
 
 static Unit *
@@ -901,10 +908,14 @@ search(Search *to, const History *history, const Interleaving *in, const Tables 
 				units[i].overlaps = true;
 		}
 	for (int i = 0; i < s.units; i++)
-		for (int j = s.world.first_published; j < history->policies; j++)
-			if (j - s.world.first_published < 31 && units[i].steps > 0 && units[i].step[0].call != NULL &&
-				published_after(&s, history->policy[j].line, units[i].step[0].call->back))
-				units[i].hidden |= 1 << (j - s.world.first_published);
+		for (int k = 0; k < units[i].steps; k++)
+			for (int j = s.world.first_published; j < history->policies; j++)
+				if (j - s.world.first_published < 31 && units[i].step[k].call != NULL &&
+					published_after(&s, history->policy[j].line, units[i].step[k].call->back))
+				{
+					units[i].step[k].hidden |= 1 << (j - s.world.first_published);
+					units[i].hidden |= units[i].step[k].hidden;
+				}
 	met_run++;
 	met_count = 0;
 	memset(&empty, 0, sizeof(empty));

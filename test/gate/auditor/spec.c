@@ -734,6 +734,7 @@ start(Spec *s, World *w, const Op *op)
 {
 	int			i = find(s, op->subject, op->id);
 	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
+	int64_t		at;
 	int64_t		ttl;
 
 	if (i < 0)
@@ -742,17 +743,18 @@ start(Spec *s, World *w, const Op *op)
 		return r->operation == op->key ? replayed(r->pair, i) : no("CONFLICT", "operation", r->pair, i);
 	if (r->state == RELEASED)
 		return refused("released", NULL, r->pair, i);
-	if (r->state != RESERVED || now(s, w, r) >= r->expires)
+	/* It locks no pair: what others make the pair see before its commit, it had not seen. */
+	at = now(s, w, r);
+	ttl = r->pair < 0 ? 0 : policy_of(w, &s->budget[r->budget])->execution_ttl;
+	if (op->deadline != NEVER && op->deadline - ttl >= w->clock && op->deadline - ttl < at)
+		at = op->deadline - ttl;
+	if (r->state != RESERVED || at >= r->expires)
 		return refused("expired", NULL, r->pair, i);
 	if (elsewhere(s, op->subject, i, op->key))
 		return no("CONFLICT", "operation_elsewhere", r->pair, i);
 	r->state = STARTED;
 	r->operation = op->key;
-	ttl = policy_of(w, &s->budget[r->budget])->execution_ttl;
-	r->expires = now(s, w, r) + ttl;
-	/* It locks no pair: what others make the pair see before its commit, it had not seen. */
-	if (op->deadline != NEVER && op->deadline >= w->clock + ttl && op->deadline < r->expires)
-		r->expires = op->deadline;
+	r->expires = at + ttl;
 	return accepted(r->pair, i);
 }
 
@@ -1077,6 +1079,7 @@ repay_debtors(Spec *s, World *w, bool *wrote)
 {
 	static Spec before;
 	Answer		a = accepted(-1, -1);
+	bool		due;
 
 	for (int p = 0; p < s->pairs; p++)
 	{
@@ -1085,13 +1088,16 @@ repay_debtors(Spec *s, World *w, bool *wrote)
 		if (debt == 0 || passed(w))
 			continue;
 		spec_copy(&before, s);
-		enter(s, w, p, wrote);
-		if (spec_debt(s, p) == debt)	/* nothing is due yet: nothing is written */
+		due = false;
+		enter(s, w, p, &due);
+		if (!due)				/* refill alone is not written */
 		{
 			spec_copy(s, &before);
 			continue;
 		}
-		a.number++;
+		*wrote = true;
+		if (debt > spec_debt(s, p))
+			a.number++;
 		a.number2 += debt - spec_debt(s, p);
 	}
 	return a;

@@ -18,13 +18,24 @@ whose(const History *h, int subject)
 	return NULL;
 }
 
+/* A number is given again if its publish was rolled back: the last one told of counts. */
 static const Policy *
-policy_of(const History *h, int64_t generation)
+policy_of(const History *h, const BudgetRow *b)
 {
-	for (int i = 0; i < h->policies; i++)
-		if (h->policy[i].generation == generation)
+	for (int i = h->policies - 1; i >= 0; i--)
+		if (h->policy[i].generation == b->generation && h->policy[i].route == b->route)
 			return &h->policy[i];
 	return NULL;
+}
+
+/* untold: a policy may be there whose publish had no answer. */
+static bool
+untold(const Interleaving *in)
+{
+	for (int i = 0; in != NULL && i < in->calls; i++)
+		if (in->call[i].function == F_PUBLISH && in->call[i].end != END_DONE)
+			return true;
+	return false;
 }
 
 static bool
@@ -38,7 +49,7 @@ static void
 check_budget(const History *h, const Tables *t, const BudgetRow *b)
 {
 	const Interleaving *in = whose(h, b->subject);
-	const Policy *p = policy_of(h, b->generation);
+	const Policy *p = policy_of(h, b);
 	const char *whom = text_of(b->subject);
 	Wide		came = (Wide) b->opening + b->minted + b->issued;
 	Wide		went = (Wide) b->available + b->reserved + b->spent + b->retired + b->repaid;
@@ -103,6 +114,8 @@ check_budget(const History *h, const Tables *t, const BudgetRow *b)
 	if (retired != b->retired)
 		found(CHECK_shard_retired, in, "%s: retired is %lld, its shards were given %lld", whom,
 			  LL(b->retired), LL(retired));
+	if (p == NULL && untold(in))
+		return;
 	if (p == NULL)
 		found(CHECK_orphan, in, "%s: generation %lld was never published", whom, LL(b->generation));
 	else if (b->head && b->available > p->cap)
@@ -114,8 +127,8 @@ static void
 check_carry(const History *h, const BudgetRow *b, const BudgetRow *before)
 {
 	const Interleaving *in = whose(h, b->subject);
-	const Policy *p = policy_of(h, b->generation);
-	const Policy *q = policy_of(h, before->generation);
+	const Policy *p = policy_of(h, b);
+	const Policy *q = policy_of(h, before);
 	Wide		most;
 
 	if (b->follows_generation != before->generation || b->follows_epoch != before->epoch ||

@@ -16,7 +16,7 @@ PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_con
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/fuzz/*.h)
 
-TASKS = help setup demo check bench unit layering mutants fuzz ready unit-build
+TASKS = help setup demo check bench unit layering mutants prove fuzz ready unit-build
 GOALS = $(or $(MAKECMDGOALS),all)
 
 .DELETE_ON_ERROR:
@@ -52,6 +52,9 @@ layering: ## who may include whom
 mutants: ## takes rules out of the code, one by one; a test must miss each
 	@tools/setup check
 	@test/mutants/run
+prove: ## the decisions proved over all inputs, by Frama-C
+	@tools/setup prove
+	@test/prove/run
 
 fuzz: build/fuzz/envelope build/fuzz/seeds ## random bytes for the envelopes, FUZZ_SECONDS=60 long; needs clang
 	@mkdir -p build/fuzz/corpus

@@ -16,7 +16,7 @@ PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_con
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 ALL_HEADERS = $(wildcard src/*.h src/*/*.h test/unit/*.h test/model/*.h test/model/explore/*.h test/fuzz/*.h)
 
-TASKS = help setup demo check bench unit layering mutants explore gate fuzz sanitize valgrind coverage \
+TASKS = help setup demo check bench unit layering mutants explore gate prove fuzz sanitize valgrind coverage \
         ready unit-build explore-build gate-build
 GOALS = $(or $(MAKECMDGOALS),all)
 
@@ -60,6 +60,9 @@ mutants: ## takes rules out of the code, one by one; a test must miss each
 	@test/mutants/run
 explore: build/model/explore ## the whole protocol in memory: every order, and ten million at random
 	build/model/explore --all
+prove: ## the decisions proved over all inputs, by Frama-C
+	@tools/setup prove
+	@test/prove/run
 
 fuzz: build/fuzz/core build/fuzz/envelope build/fuzz/seeds ## random input for the core, the envelopes, the calls; FUZZ_SECONDS=60 each; needs clang
 	@mkdir -p build/fuzz/corpus build/fuzz/corpus-core

@@ -41,6 +41,8 @@ ll_add_capped(int64_t a, int64_t b)
 	return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
+#ifndef __FRAMAC__				/* which has no 128 bits; test/prove */
+
 /*
  * ll_divide_product divides a * b + carry by divisor, carry < divisor, and
  * keeps the remainder.  A quotient beyond int64 is capped, with remainder 0.
@@ -75,5 +77,7 @@ ll_ticks_until(int64_t need, int64_t interval, int64_t have, int64_t rate)
 
 	return ticks > INT64_MAX ? INT64_MAX : (int64_t) ticks;
 }
+
+#endif
 
 #endif							/* LL_CORE_ARITH_H */

@@ -13,6 +13,9 @@
 static uint64_t
 mix_bytes(uint64_t hash, const char *bytes, size_t length)
 {
+	/*@ loop invariant 0 <= i <= length && (i == 0 ==> hash == \at(hash, Pre));
+		loop assigns i, hash;
+		loop variant length - i; */
 	for (size_t i = 0; i < length; i++)
 		hash = (hash ^ (unsigned char) bytes[i]) * FNV_PRIME;
 	return hash;

@@ -62,24 +62,16 @@ ll_remint(LLPair *p, LLUnits units, int64_t line, const LLPolicy *policy)
 }
 
 /*
- * give_back returns units that were reserved and not used.  In the head they
- * pay its debt, then fill it up to the cap; what exceeds the cap was refilled
- * while they were held, and is un-minted (C4).
+ * come_home returns units to the head that held them: they pay its debt, then
+ * fill it up to the cap; what exceeds the cap was refilled while they were held,
+ * and is un-minted (C4).
  */
 static bool
-give_back(LLPair *p, LLBudget *closed, LLUnits units, const LLPolicy *policy)
+come_home(LLBudget *head, LLUnits units, const LLPolicy *policy)
 {
-	LLBudget   *head = &p->head;
 	LLUnits		part;
 	LLUnits		over;
 
-	if (closed != 0)
-	{
-		closed->reserved -= units;
-		p->older_reserved -= units;
-		return ll_add(&closed->available, units) &&
-			ll_remint(p, units, closed->line, policy);
-	}
 	head->reserved -= units;
 	part = ll_min(units, ll_budget_debt(head));
 	head->overdraft_repaid += part;
@@ -89,6 +81,20 @@ give_back(LLPair *p, LLBudget *closed, LLUnits units, const LLPolicy *policy)
 	head->available += units - part - over;
 	head->minted -= over;
 	return true;
+}
+
+/* give_back returns units that were reserved and not used (C4, C5). */
+static bool
+give_back(LLPair *p, LLBudget *closed, LLUnits units, const LLPolicy *policy)
+{
+	if (closed != 0)
+	{
+		closed->reserved -= units;
+		p->older_reserved -= units;
+		return ll_add(&closed->available, units) &&
+			ll_remint(p, units, closed->line, policy);
+	}
+	return come_home(&p->head, units, policy);
 }
 
 /* spend moves units of the reservation to spent, where it was reserved. */

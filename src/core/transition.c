@@ -141,6 +141,12 @@ ll_transition(LLState state, LLEvent event)
 bool
 ll_transition_allows(LLState from, LLState to)
 {
+	/*@ loop invariant 0 <= event <= LL_EVENT_COUNT;
+		loop invariant \forall integer e; 0 <= e < event ==>
+			!(table[from][e].outcome == LL_ACCEPTED && table[from][e].next != from &&
+			  (table[from][e].next == to || table[from][e].next_with_debt == to));
+		loop assigns event;
+		loop variant LL_EVENT_COUNT - event; */
 	for (int event = 0; event < LL_EVENT_COUNT; event++)
 	{
 		const LLTransition *t = &table[from][event];

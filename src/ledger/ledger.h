@@ -264,6 +264,7 @@ extern void ll_purge_budgets(LLPurge *purge);
 extern void ll_faulty_begin(int job);
 extern void ll_faulty_end(void);
 extern bool ll_faulty(Datum subject, Datum route);
+extern void ll_faulty_here(Datum subject, Datum route);
 extern bool ll_faulty_add(void);
 extern void ll_faulty_forget(int job, bool all);
 extern int	ll_faulty_count(int job);

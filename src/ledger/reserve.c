@@ -238,6 +238,7 @@ decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 static void
 decide_pair(LLReserveElement **elements, int count, Snapshot *snapshot, LLReceipt *receipts)
 {
+	ll_faulty_here(elements[0]->subject, elements[0]->route);
 	ll_pair_present(elements[0]->work);
 	for (int i = 0; i < count; i++)
 	{
@@ -363,6 +364,11 @@ lock_pair(LLReserveElement **elements, int count, bool alone, LockWaitPolicy pol
 {
 	LLPairWork *work = palloc(sizeof(LLPairWork));
 
+	if (ll_faulty(elements[0]->subject, elements[0]->route))
+	{
+		pass_by(work, elements, count);
+		return;
+	}
 	for (;;)
 	{
 		Snapshot	snapshot = ll_snapshot_take();
@@ -683,6 +689,7 @@ answer_taken(LLReserveElement *e, LLReceipt *receipt)
 static bool
 insert_row(LLReserveElement *e, LLBatch batch, LLReceipt *receipt)
 {
+	ll_faulty_here(e->subject, e->route);
 	if (ll_reservation_insert(&e->row, batch.policy))
 		return true;
 	if (batch.require_all)
@@ -801,6 +808,7 @@ ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *rece
 	for (int i = 0; i < count; i++)
 		if (i == 0 || pairs[i]->work != pairs[i - 1]->work)
 		{
+			ll_faulty_here(pairs[i]->subject, pairs[i]->route);
 			if (pairs[i]->work->locked)
 				ll_pair_write(pairs[i]->work);
 			else

@@ -91,7 +91,8 @@ lock_pairs(LLSettleElement **by_pair_key, int count, LockWaitPolicy policy)
 		e->work = palloc(sizeof(LLPairWork));
 		/* the row's slot is about to be locked: keep the route apart from it */
 		ll_pair_init(e->work, e->subject, ll_copy_varlena(e->row->route));
-		lock = ll_pair_find_and_lock(e->work, policy);
+		lock = ll_faulty(e->subject, e->work->head.route) ? LL_LOCK_BUSY
+			: ll_pair_find_and_lock(e->work, policy);
 		if (lock == LL_LOCK_GONE)
 			ll_broken("B3", "the pair of a reservation has no head");
 		e->passed_by = lock == LL_LOCK_BUSY;
@@ -196,7 +197,10 @@ decide(LLSettleElement *e, LLReceipt *receipt)
 	else
 	{
 		if (work != NULL)
+		{
+			ll_faulty_here(e->subject, work->head.route);
 			own = ll_pair_budget(work, e->row->generation, e->row->epoch);
+		}
 		verdict = e->release ? release(e, work, own) : settle(e, work, own);
 	}
 	if (verdict.overflow)
@@ -247,8 +251,14 @@ ll_settle_or_release(LLSettleElement *elements, int count, LockWaitPolicy policy
 
 	for (int i = 0; i < count; i++)
 		if (by_key[i]->moved)
+		{
+			ll_faulty_here(by_key[i]->subject, by_key[i]->work->head.route);
 			ll_reservation_update(by_key[i]->row);
+		}
 	for (int i = 0; i < count; i++)
 		if (pairs[i]->work != NULL && (i == 0 || pairs[i]->work != pairs[i - 1]->work))
+		{
+			ll_faulty_here(pairs[i]->subject, pairs[i]->work->head.route);
 			ll_pair_write(pairs[i]->work);
+		}
 }

@@ -84,7 +84,8 @@ lock_rows(LLStartElement **by_key, int count, LockWaitPolicy policy)
 		if (!ll_reservation_peek(e->row, e->subject, e->id, snapshot))
 			e->row = NULL;
 		else if (!ll_state_terminal(e->row->state.state))
-			lock = ll_reservation_lock(e->row, snapshot, policy);
+			lock = ll_faulty(e->subject, e->row->route) ? LL_LOCK_BUSY
+				: ll_reservation_lock(e->row, snapshot, policy);
 		if (lock == LL_LOCK_GONE)
 			e->row = NULL;
 		e->passed_by = lock == LL_LOCK_BUSY;
@@ -111,6 +112,7 @@ decide(LLStartElement *e, LLReceipt *receipt)
 		ll_receipt_stored(receipt, ll_say(LL_REFUSED, LL_DIM_RELEASED), row);
 		return;
 	}
+	ll_faulty_here(row->subject, row->route);
 	ll_pair_look(&work, row->subject, row->route);
 	now = work.head.pair.seen_at;	/* not before anything the pair has seen (A3) */
 	e->before = row->state;
@@ -141,6 +143,7 @@ bind(LLStartElement *e, LLStartElement *elements, int count, LockWaitPolicy poli
 	LLReservationRow *row = e->row;
 	ItemPointerData tid;
 
+	ll_faulty_here(row->subject, row->route);
 	if (ll_operation_bind(e->subject, e->operation, e->id, row->started_at, policy, &tid))
 		return;
 	row->state = e->before;
@@ -198,7 +201,10 @@ ll_start_reservations(LLStartElement *elements, int count, LockWaitPolicy policy
 			bind(operations[i], elements, count, policy, receipts);
 	for (int i = 0; i < count; i++)
 		if (by_key[i]->moved)
+		{
+			ll_faulty_here(by_key[i]->subject, by_key[i]->row->route);
 			ll_reservation_update(by_key[i]->row);
+		}
 }
 
 /* How an execution reports: what it has used so far, or that nobody knows. */

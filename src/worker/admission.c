@@ -51,11 +51,16 @@ typedef struct Group
 
 /* ---- one group ----------------------------------------------------------- */
 
-/* decided writes down the receipt of one call, unless it was passed by. */
+/*
+ * decided writes down the receipt of one call, unless it was passed by.  While
+ * pairs are, because they made a group fail, nobody is kept waiting for one.
+ */
 static void
 decided(Group *group, int i, bool passed_by)
 {
-	if (!passed_by)
+	if (passed_by)
+		group->of_kind[i]->fate = ll_faulty_count(LL_JOBS) > 0 ? LL_FATE_GIVEN_BACK : LL_FATE_OPEN;
+	else
 		ll_queue_decide(group->of_kind[i], &group->receipts[i]);
 }
 
@@ -172,7 +177,10 @@ do_group(Group *group)
 	Outcome		outcome = here ? DONE : NO_EXTENSION;
 
 	if (error == NULL && here && !ProcDiePending)
+	{
+		ll_faulty_forget(LL_JOBS, false);
 		return DONE;
+	}
 	give_back(group);
 	if (error != NULL)
 	{
@@ -256,6 +264,12 @@ ll_serve_calls(LLBoardWorker *self, int entry)
 			if (now >= retry_at)
 				retry_at = now + retry;
 			continue;
+		}
+		/* woken, and not for a call: by DDL, perhaps */
+		if (resting && passed == 0 && !ll_look())
+		{
+			ll_set_presence(false);
+			return true;
 		}
 		if (passed == 0 && now >= called_at + ll_worker_linger * INT64CONST(1000))
 			return true;

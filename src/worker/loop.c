@@ -219,9 +219,9 @@ end(void)
 	pgstat_report_stat(false);
 }
 
-/* look tells whether the extension is here, in a transaction of its own. */
-static bool
-look(void)
+/* ll_look tells whether the extension is here, in a transaction of its own. */
+bool
+ll_look(void)
 {
 	bool		here = begin();
 
@@ -315,6 +315,7 @@ void
 ll_past_cancel(void)
 {
 	stepping = false;
+	CHECK_FOR_INTERRUPTS();		/* one that came before */
 }
 
 /* One step of a job. */
@@ -437,7 +438,7 @@ try_step(LLJobId job, LLStep *step)
 	*step = (LLStep) {.due_at = LL_NEVER};
 	work.after_subject = work.after_route = NULL;
 	extension = work.extension;
-	here = !ll_welcome() || look();
+	here = !ll_welcome() || ll_look();
 	if (here && extension != work.extension)
 		step->more = true;		/* dropped and created again under the step's feet */
 	else if (here && ll_welcome())

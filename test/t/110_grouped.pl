@@ -484,6 +484,13 @@ set('limitledger.workers = off');
 soon("SELECT NOT EXISTS ($WORKER)", 'switched off, it leaves');
 is(apart($other, reserve('again', 'b')), 'ACCEPTED|f direct', 'and calls are direct');
 
+# Without the library preloaded the setting is there, and changes nothing.
 $_->quit for @sessions;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+my $alone = session($node);
+$alone->query_safe($_) for "LOAD 'limitledger'", $ON;
+is(apart($alone, reserve('again', 'c')), 'ACCEPTED|f direct', 'not preloaded, calls are direct');
+$alone->quit;
 $node->stop;
 done_testing();

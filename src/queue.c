@@ -386,6 +386,13 @@ read_receipt(const LLSlot *slot, LLReceipt *receipt)
 	}
 }
 
+/* ll_queue_wanted tells whether this session asks for groups. */
+bool
+ll_queue_wanted(void)
+{
+	return grouped && board != NULL;
+}
+
 /*
  * ll_queue_call has the admission worker decide a call.  False: it has decided
  * nothing, for whatever reason, and the call is to be made directly.
@@ -400,7 +407,7 @@ ll_queue_call(LLGrouped kind, const void *element, LLReceipt *receipt)
 	uint32		worker;
 	bool		answered;
 
-	if (!grouped || board == NULL || !eligible())
+	if (!ll_queue_wanted() || !eligible())
 		return false;
 	queue = my_queue(&entry);
 	if (queue == NULL)

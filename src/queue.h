@@ -83,6 +83,7 @@ extern void ll_queue_init(void);
 extern void ll_queue_preload(void);
 
 /* What a session does. */
+extern bool ll_queue_wanted(void);
 extern bool ll_queue_call(LLGrouped kind, const void *element, LLReceipt *receipt);
 
 /* What the worker does: open; take, decide, done, again and again; close. */

@@ -23,6 +23,7 @@ typedef struct LLFrame
 	LLUnits		units;
 	LLExtensionRow extension;
 	bool		require_all;
+	bool		refused;		/* plainly, without a lock (D3) */
 } LLFrame;
 
 extern LLFrame ll_frame(void *elements, int count);

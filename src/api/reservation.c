@@ -73,6 +73,33 @@ run_reserve(void *arg)
 	ll_reserve(call->elements, call->count, batch, call->receipts);
 }
 
+static void
+run_refusal(void *arg)
+{
+	LLFrame    *call = arg;
+
+	call->refused = ll_refuse(call->elements, call->receipts);
+}
+
+/*
+ * reserve_grouped decides a request in a group.  A session whose last request was
+ * refused looks first whether it is again, which needs neither a lock nor the
+ * worker (D3).
+ */
+static void
+reserve_grouped(FunctionCallInfo fcinfo, LLFrame *call)
+{
+	static bool was_refused = false;
+
+	if (was_refused && ll_queue_wanted())
+		ll_run(fcinfo->flinfo->fn_oid, run_refusal, call);
+	if (call->refused)
+		ll_confirm(call->receipts, 1);
+	else
+		ll_frame_run_grouped(fcinfo, LL_GROUPED_RESERVE, run_reserve, call);
+	was_refused = call->receipts->verdict.outcome == LL_REFUSED;
+}
+
 /*
  * limitledger_reserve_capacity admits one request, or refuses it (D2, D3).
  * Units: at least 1.  A refusal is a row; errors are for bad arguments.
@@ -88,7 +115,7 @@ limitledger_reserve_capacity(PG_FUNCTION_ARGS)
 	for (int i = 0; i < RESERVE_ARGS; i++)
 		arg[i] = ll_arg(fcinfo, i, reserve_names[i]);
 	check_reserve(&element, arg);
-	ll_frame_run_grouped(fcinfo, LL_GROUPED_RESERVE, run_reserve, &call);
+	reserve_grouped(fcinfo, &call);
 	return ll_frame_answer(LL_CALL_RESERVE, &call);
 }
 

@@ -98,6 +98,7 @@ typedef struct LLReserveElement
 } LLReserveElement;
 
 extern void ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *receipts);
+extern bool ll_refuse(LLReserveElement *e, LLReceipt *receipt);
 
 /* start.c */
 typedef struct LLStartElement

@@ -815,3 +815,20 @@ ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *rece
 				ll_shadow_write(pairs[i]->work);
 		}
 }
+
+/*
+ * ll_refuse answers one request without the lock of its pair, if that is possible
+ * (D3).  False: it has to be decided.
+ */
+bool
+ll_refuse(LLReserveElement *e, LLReceipt *receipt)
+{
+	LLPairWork *work = palloc(sizeof(LLPairWork));
+	Snapshot	snapshot = ll_snapshot_take();
+	bool		refused;
+
+	begin_pair(work, &e, 1);
+	refused = ll_pair_find(work, snapshot) && refuse_plainly(e, snapshot, false, receipt);
+	ll_snapshot_drop(snapshot);
+	return refused;
+}

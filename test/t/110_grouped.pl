@@ -327,6 +327,8 @@ is(apart($leaver, reserve('held', 'q1')), 'ACCEPTED|f grouped', 'who was cancell
 
 # ---- A worker that is stuck in its commit ----------------------------------------------------------
 
+my $refused = client();
+is($refused->query_safe(reserve('many', 'x1')), 'REFUSED|f', 'a full pair');
 no_standby();
 my @taken = map { client() } 1 .. 3;
 my @pids = (asking($taken[0], reserve('s', 't0'), 'Extension'));
@@ -336,6 +338,9 @@ $said = result($taken[0]);
 like($said, qr/canceling statement due to user request/, 'cancelled while its call is being decided');
 like($said, qr/whether it takes effect is not known/, 'it learns that the outcome is unknown');
 like($said, qr/HINT:\s+Ask again by the same id/, 'and what to do');
+$from = time();
+is($refused->query_safe(reserve('many', 'x2')), 'REFUSED|f', 'who was refused is refused again');
+cmp_ok(time() - $from, '<', 0.9, 'without the worker');
 asking($taken[0], reserve('s', 't0'), 'transactionid');
 pass('asked again it waits for the transaction that decides it');
 asking($taken[1], reserve('s1', 't1'), 'SyncRep');

@@ -15,6 +15,9 @@
  * minute.  If a step finds no extension, the worker says so on the board and
  * leaves.
  *
+ * The admission worker comes, steps and leaves by the same means, and serves a
+ * queue in the place of jobs (admission.c).
+ *
  * It leaves between two steps: if it is asked to (ddl.c also cancels the step
  * under way), if limitledger.workers was switched off, and if others wait for a
  * slot: at once if it only waits, else after a second.  SIGTERM ends it at once, as any session; what the step under way has

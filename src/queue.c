@@ -224,7 +224,7 @@ own_slot(void)
 	return &board->slot[MyProc->pgprocno];
 }
 
-/* on_exit is for a session that is terminated while it waits. */
+/* on_exit_abandon is for a session that is terminated while it waits. */
 static void
 on_exit_abandon(int code, Datum arg)
 {

@@ -8,6 +8,7 @@
 #include "board.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "queue.h"
 #include "store/binding.h"
 #include "store/clock.h"
 #include "store/counters.h"
@@ -28,6 +29,7 @@ static void
 preload(void)
 {
 	ll_board_init();
+	ll_queue_preload();
 	ll_launcher_init();
 	ll_ddl_init();
 }
@@ -44,6 +46,7 @@ _PG_init(void)
 	ll_signing_init();
 	ll_recovery_init();
 	ll_settings_init();
+	ll_queue_init();
 	if (process_shared_preload_libraries_in_progress && !IsBinaryUpgrade)
 		preload();
 	MarkGUCPrefixReserved("limitledger");

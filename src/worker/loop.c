@@ -15,6 +15,9 @@
  * minute.  If a step finds no extension, the worker says so on the board and
  * leaves.
  *
+ * The admission worker comes, steps and leaves by the same means, and serves a
+ * queue in the place of jobs (admission.c).
+ *
  * It leaves between two steps: if it is asked to (ddl.c also cancels the step
  * under way), if limitledger.workers was switched off, and if others wait for a
  * slot: at once if it only waits, else after a second.  SIGTERM ends it at once, as any session; what the step under way has
@@ -31,6 +34,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "queue.h"
 #include "settings.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
@@ -91,6 +95,13 @@ leave(int code, Datum arg)
 	LWLockRelease(ll_board->lock);
 }
 
+/* close_queue runs however the worker ends, once its transaction was rolled back. */
+static void
+close_queue(int code, Datum arg)
+{
+	ll_queue_close();
+}
+
 /* enter takes the place that the launcher has kept; false: it is not wanted any more. */
 static bool
 enter(void)
@@ -110,7 +121,10 @@ enter(void)
 	}
 	LWLockRelease(ll_board->lock);
 	if (wanted)
+	{
 		before_shmem_exit(leave, (Datum) 0);
+		before_shmem_exit(close_queue, (Datum) 0);
+	}
 	return wanted;
 }
 
@@ -132,19 +146,20 @@ settle_down(void)
 	set("default_transaction_isolation", "read committed");
 	set("default_transaction_read_only", "off");
 	set("default_transaction_deferrable", "off");
-	set("lock_timeout", "1s");
+	set("lock_timeout", ll_worker_has_jobs(errand.kind) ? "1s" : "100ms");
 	set("statement_timeout", "0");
 	set("session_replication_role", "origin");
-	ll_board_mute();
+	if (ll_worker_has_jobs(errand.kind))
+		ll_board_mute();		/* it knows what it has left to do */
 	work.context = TopMemoryContext;
 	work.board = entry;
 	for (int job = 0; job < LL_JOBS; job++)
 		job_due_at[job] = LL_NEVER;
 }
 
-/* welcome tells whether the worker may stay. */
-static bool
-welcome(void)
+/* ll_welcome tells whether the worker may stay. */
+bool
+ll_welcome(void)
 {
 	return ll_workers_on && entry->away_until <= GetCurrentTimestamp();
 }
@@ -159,9 +174,9 @@ on_cancel(SIGNAL_ARGS)
 
 /* ---- one step ------------------------------------------------------------- */
 
-/* set_presence writes down whether the extension is here. */
-static void
-set_presence(bool present)
+/* ll_set_presence writes down whether the extension is here. */
+void
+ll_set_presence(bool present)
 {
 	LWLockAcquire(ll_board->lock, LW_EXCLUSIVE);
 	if (present && entry->presence != LL_PRESENT)
@@ -169,7 +184,7 @@ set_presence(bool present)
 		entry->known_since = GetCurrentTimestamp();
 		/* what is due nobody has looked at yet */
 		for (int kind = 0; kind < LL_WORKER_KINDS; kind++)
-			if (kind != errand.kind)
+			if (kind != errand.kind && ll_worker_has_jobs(kind))
 				ll_board_lower(&entry->worker[kind], LL_AT_ONCE);
 		ll_board_wake_launcher();
 	}
@@ -207,9 +222,9 @@ end(void)
 	pgstat_report_stat(false);
 }
 
-/* look tells whether the extension is here, in a transaction of its own. */
-static bool
-look(void)
+/* ll_look tells whether the extension is here, in a transaction of its own. */
+bool
+ll_look(void)
 {
 	bool		here = begin();
 
@@ -240,9 +255,12 @@ hold(void)
 	return true;
 }
 
-/* do_step does one step of a job as the extension's owner; false: no extension. */
+/*
+ * as_owner does something in a transaction of its own, as the extension's owner;
+ * false: no extension.
+ */
 static bool
-do_step(LLJobId job, LLStep *step)
+as_owner(void (*what) (LLWork *work, void *arg), void *arg)
 {
 	Oid			user;
 	int			context;
@@ -254,13 +272,70 @@ do_step(LLJobId job, LLStep *step)
 	}
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(work.owner, context | SECURITY_LOCAL_USERID_CHANGE);
-	ll_faulty_begin(job);
-	ll_jobs[job].step(&work, step);
-	ll_faulty_end();
+	what(&work, arg);
 	/* the owner still: what a trigger has put off to the commit runs in there */
 	end();
 	SetUserIdAndSecContext(user, context);
 	return true;
+}
+
+/*
+ * ll_attempt does so and survives an error, which it returns, rolled back; NULL:
+ * it succeeded, or *here says that there is no extension.
+ */
+ErrorData *
+ll_attempt(void (*what) (LLWork *work, void *arg), void *arg, bool *here)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ErrorData  *volatile error = NULL;
+	volatile bool found = true;
+
+	PG_TRY();
+	{
+		stepping = true;
+		found = as_owner(what, arg);
+		stepping = false;
+	}
+	PG_CATCH();
+	{
+		stepping = false;
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		HOLD_INTERRUPTS();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		RESUME_INTERRUPTS();
+		MemoryContextSwitchTo(context);
+	}
+	PG_END_TRY();
+	QueryCancelPending = false;
+	*here = found;
+	return error;
+}
+
+/* ll_past_cancel: what is attempted is done but for its commit, which no cancel cuts short. */
+void
+ll_past_cancel(void)
+{
+	stepping = false;
+	CHECK_FOR_INTERRUPTS();		/* one that came before */
+}
+
+/* One step of a job. */
+typedef struct JobStep
+{
+	LLJobId		job;
+	LLStep	   *step;
+} JobStep;
+
+static void
+do_step(LLWork *its_work, void *arg)
+{
+	JobStep    *s = arg;
+
+	ll_faulty_begin(s->job);
+	ll_jobs[s->job].step(its_work, s->step);
+	ll_faulty_end();
 }
 
 /* note writes down what a step did. */
@@ -286,11 +361,11 @@ note(LLJobId job, const LLStep *step)
 }
 
 /*
- * at_fault tells whether an error may be that of the pair under work: not one
+ * ll_at_fault tells whether an error may be that of the pair under work: not one
  * of locks, resources, cancels, or of a table that is not there.
  */
-static bool
-at_fault(const ErrorData *error)
+bool
+ll_at_fault(const ErrorData *error)
 {
 	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
 	{
@@ -315,7 +390,7 @@ fail(LLJobId job, ErrorData *error, LLStep *step)
 	LLBoardJob *line = &entry->job[job];
 	TimestampTz now = GetCurrentTimestamp();
 
-	step->more = at_fault(error) && ll_faulty_add();
+	step->more = ll_at_fault(error) && ll_faulty_add();
 
 	LWLockAcquire(ll_board->lock, LW_EXCLUSIVE);
 	line->next_at = step->more ? 0
@@ -346,33 +421,15 @@ fail(LLJobId job, ErrorData *error, LLStep *step)
 static bool
 try_step(LLJobId job, LLStep *step)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ErrorData  *volatile error = NULL;
-	volatile bool here = true;
+	JobStep		job_step = {job, step};
+	ErrorData  *error;
+	bool		here;
 	Oid			extension;
 
 	*step = (LLStep) {.due_at = LL_NEVER};
 	pgstat_report_activity(STATE_RUNNING, ll_job_name(job));
 	self->doing = job + 1;
-	PG_TRY();
-	{
-		stepping = true;
-		here = do_step(job, step);
-		stepping = false;
-	}
-	PG_CATCH();
-	{
-		stepping = false;
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		HOLD_INTERRUPTS();
-		FlushErrorState();
-		AbortCurrentTransaction();
-		RESUME_INTERRUPTS();
-		MemoryContextSwitchTo(context);
-	}
-	PG_END_TRY();
-	QueryCancelPending = false;
+	error = ll_attempt(do_step, &job_step, &here);
 	self->doing = 0;
 
 	if (error == NULL)
@@ -384,10 +441,10 @@ try_step(LLJobId job, LLStep *step)
 	*step = (LLStep) {.due_at = LL_NEVER};
 	work.after_subject = work.after_route = NULL;
 	extension = work.extension;
-	here = !welcome() || look();
+	here = !ll_welcome() || ll_look();
 	if (here && extension != work.extension)
 		step->more = true;		/* dropped and created again under the step's feet */
-	else if (here && welcome())
+	else if (here && ll_welcome())
 		fail(job, error, step);
 	FreeErrorData(error);
 	return here;
@@ -407,7 +464,7 @@ static bool
 one_round(Round *round)
 {
 	*round = (Round) {0};
-	for (int job = 0; job < LL_JOBS && welcome(); job++)
+	for (int job = 0; job < LL_JOBS && ll_welcome(); job++)
 	{
 		LLStep		step;
 
@@ -499,13 +556,15 @@ nap(int64 us)
 					 Max(1, (Min(us, LONGEST_NAP) + 999) / 1000), PG_WAIT_EXTENSION);
 }
 
-static void
-take_in_settings(void)
+/* ll_take_in_settings follows a reload; false: there was none. */
+bool
+ll_take_in_settings(void)
 {
 	if (!ConfigReloadPending)
-		return;
+		return false;
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
+	return true;
 }
 
 /*
@@ -525,17 +584,17 @@ serve(void)
 
 		ResetLatch(MyLatch);	/* before anything that a waker may have changed is read */
 		CHECK_FOR_INTERRUPTS();
-		take_in_settings();
-		if (!welcome())
+		(void) ll_take_in_settings();
+		if (!ll_welcome())
 			break;
 		clear_due();
 		if (!one_round(&round))
 		{
-			set_presence(false);
+			ll_set_presence(false);
 			return;
 		}
 		if (entry->presence != LL_PRESENT)
-			set_presence(true);
+			ll_set_presence(true);
 
 		left = round.more ? 0 : until_next();
 		if (round.left && left > 0)
@@ -572,7 +631,12 @@ limitledger_worker_main(Datum arg)
 		proc_exit(0);
 	BackgroundWorkerInitializeConnectionByOid(errand.database, InvalidOid, 0);
 	settle_down();
-	serve();
-	left_in_order = true;
+	if (errand.kind == LL_WORKER_ADMISSION)
+		left_in_order = ll_serve_calls(self, errand.entry);
+	else
+	{
+		serve();
+		left_in_order = true;
+	}
 	proc_exit(0);
 }

@@ -40,11 +40,10 @@ check: ## every test; CI=1 makes warnings errors
 	@tools/setup check
 	@$(MAKE) --no-print-directory ready
 	@test/run
-bench: ## what a call costs, beside plpgsql and among stored reservations
-	@tools/setup
+bench: ## beside its peers, what a call costs, and among stored reservations; BENCH_MINUTES=3 for a short run
+	@tools/setup bench
 	@$(MAKE) --no-print-directory ready
-	@bench/run
-	@bench/retention
+	@status=0; for part in peers run retention; do bench/$$part || status=1; done; exit $$status
 unit: ## tests of the decisions alone
 	@test/run unit model
 layering: ## who may include whom

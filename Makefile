@@ -41,11 +41,10 @@ check: ## every test; CI=1 makes warnings errors
 	@tools/setup check
 	@$(MAKE) --no-print-directory ready
 	@test/run
-bench: ## what a call costs, beside plpgsql and among stored reservations
-	@tools/setup
+bench: ## beside its peers, what a call costs, and among stored reservations; BENCH_MINUTES=3 for a short run
+	@tools/setup bench
 	@$(MAKE) --no-print-directory ready
-	@bench/run
-	@bench/retention
+	@status=0; for part in peers run retention; do bench/$$part || status=1; done; exit $$status
 unit: ## tests of the decisions alone
 	@test/run unit model
 gate: ## the release gate: an hour on two cores, or GATE_MINUTES=2
@@ -75,10 +74,10 @@ fuzz: build/fuzz/core build/fuzz/envelope build/fuzz/seeds ## random input for t
 	LIMITLEDGER_SECONDS=$(FUZZ_SECONDS) test/run tap/107_fuzz
 
 sanitize: ## the tests on a server with UBSan, and with ASan, in the extension
-	@tools/setup check
+	@tools/setup sanitize
 	@test/sanitize/run ubsan asan
 valgrind: ## the regression tests under memcheck; needs valgrind
-	@tools/setup check
+	@tools/setup sanitize
 	@test/sanitize/run valgrind
 coverage: ## lines of src that the tests run, branches of src/core; needs gcov
 	@tools/setup check

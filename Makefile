@@ -48,6 +48,7 @@ bench: ## beside its peers, what a call costs, and among stored reservations; BE
 unit: ## tests of the decisions alone
 	@test/run unit model
 gate: ## the release gate: an hour on two cores, or GATE_MINUTES=2
+	@tools/setup
 	@tools/setup prove
 	@$(MAKE) --no-print-directory ready
 	@$(MAKE) --no-print-directory -s gate-build

@@ -25,7 +25,7 @@ static struct
 	TimestampTz due_at[LL_WORKER_KINDS];
 	bool		extension;		/* an extension came, changed or went */
 	bool		databases;		/* databases did */
-}			noted = {.due_at = {LL_NEVER, LL_NEVER, LL_NEVER}};
+}			noted = {.due_at = {LL_NEVER, LL_NEVER}};
 
 static bool muted = false;
 
@@ -52,8 +52,7 @@ ll_worker_type(LLWorkerKind kind)
 {
 	static const char *const types[LL_WORKER_KINDS] = {
 		[LL_WORKER_EXPIRY] = "limitledger expiry",
-		[LL_WORKER_REPAYMENT] = "limitledger repayment",
-		[LL_WORKER_ADMISSION] = "limitledger admission"
+		[LL_WORKER_REPAYMENT] = "limitledger repayment"
 	};
 
 	return types[kind];

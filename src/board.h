@@ -36,10 +36,9 @@
 typedef enum LLWorkerKind
 {
 	LL_WORKER_EXPIRY,
-	LL_WORKER_REPAYMENT,
-	LL_WORKER_ADMISSION			/* has no jobs: it comes when a call asks for it */
+	LL_WORKER_REPAYMENT
 } LLWorkerKind;
-#define LL_WORKER_KINDS	(LL_WORKER_ADMISSION + 1)
+#define LL_WORKER_KINDS	(LL_WORKER_REPAYMENT + 1)
 
 /* What workers do, in the order in which they do it. */
 typedef enum LLJobId
@@ -134,13 +133,6 @@ extern void ll_board_note_databases(void);
 extern LLBoardDatabase *ll_board_find(Oid database);
 extern void ll_board_wake_launcher(void);
 extern bool ll_board_lower(LLBoardWorker *worker, TimestampTz at);
-
-/* ll_worker_has_jobs: such a worker looks for what is due by itself. */
-static inline bool
-ll_worker_has_jobs(LLWorkerKind kind)
-{
-	return kind != LL_WORKER_ADMISSION;
-}
 
 static inline TimestampTz
 ll_board_due(LLBoardWorker *worker)

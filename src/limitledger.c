@@ -8,7 +8,6 @@
 #include "board.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "queue.h"
 #include "store/binding.h"
 #include "store/clock.h"
 #include "store/counters.h"
@@ -29,7 +28,6 @@ static void
 preload(void)
 {
 	ll_board_init();
-	ll_queue_preload();
 	ll_launcher_init();
 	ll_ddl_init();
 }
@@ -46,7 +44,6 @@ _PG_init(void)
 	ll_signing_init();
 	ll_recovery_init();
 	ll_settings_init();
-	ll_queue_init();
 	if (process_shared_preload_libraries_in_progress && !IsBinaryUpgrade)
 		preload();
 	MarkGUCPrefixReserved("limitledger");

@@ -29,18 +29,6 @@ ll_frame_run(FunctionCallInfo fcinfo, void (*script) (void *arg), LLFrame *frame
 	ll_confirm(frame->receipts, frame->count);
 }
 
-/*
- * ll_frame_run_grouped does so for one element, in a group with those of other
- * sessions if this one asks for it and it can be.
- */
-void
-ll_frame_run_grouped(FunctionCallInfo fcinfo, LLGrouped kind, void (*script) (void *arg),
-					 LLFrame *frame)
-{
-	if (!ll_queue_call(kind, frame->elements, frame->receipts))
-		ll_frame_run(fcinfo, script, frame);
-}
-
 /* ll_frame_answer and ll_frame_answer_all hand the receipts out, and count them. */
 Datum
 ll_frame_answer(LLCall which, const LLFrame *frame)

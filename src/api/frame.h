@@ -10,7 +10,6 @@
 
 #include "fmgr.h"
 #include "ledger/ledger.h"
-#include "queue.h"
 
 typedef struct LLFrame
 {
@@ -23,13 +22,10 @@ typedef struct LLFrame
 	LLUnits		units;
 	LLExtensionRow extension;
 	bool		require_all;
-	bool		refused;		/* plainly, without a lock (D3) */
 } LLFrame;
 
 extern LLFrame ll_frame(void *elements, int count);
 extern void ll_frame_run(FunctionCallInfo fcinfo, void (*script) (void *arg), LLFrame *frame);
-extern void ll_frame_run_grouped(FunctionCallInfo fcinfo, LLGrouped kind,
-								 void (*script) (void *arg), LLFrame *frame);
 extern Datum ll_frame_answer(LLCall which, const LLFrame *frame);
 extern Datum ll_frame_answer_all(FunctionCallInfo fcinfo, LLCall which, const LLFrame *frame);
 

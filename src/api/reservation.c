@@ -68,36 +68,7 @@ run_reserve(void *arg)
 {
 	LLFrame    *call = arg;
 
-	LLBatch		batch = {call->require_all, LockWaitBlock};
-
-	ll_reserve(call->elements, call->count, batch, call->receipts);
-}
-
-static void
-run_refusal(void *arg)
-{
-	LLFrame    *call = arg;
-
-	call->refused = ll_refuse(call->elements, call->receipts);
-}
-
-/*
- * reserve_grouped decides a request in a group.  A session whose last request was
- * refused looks first whether it is again, which needs neither a lock nor the
- * worker (D3).
- */
-static void
-reserve_grouped(FunctionCallInfo fcinfo, LLFrame *call)
-{
-	static bool was_refused = false;
-
-	if (was_refused && ll_queue_wanted())
-		ll_run(fcinfo->flinfo->fn_oid, run_refusal, call);
-	if (call->refused)
-		ll_confirm(call->receipts, 1);
-	else
-		ll_frame_run_grouped(fcinfo, LL_GROUPED_RESERVE, run_reserve, call);
-	was_refused = call->receipts->verdict.outcome == LL_REFUSED;
+	ll_reserve(call->elements, call->count, call->require_all, call->receipts);
 }
 
 /*
@@ -115,7 +86,7 @@ limitledger_reserve_capacity(PG_FUNCTION_ARGS)
 	for (int i = 0; i < RESERVE_ARGS; i++)
 		arg[i] = ll_arg(fcinfo, i, reserve_names[i]);
 	check_reserve(&element, arg);
-	reserve_grouped(fcinfo, &call);
+	ll_frame_run(fcinfo, run_reserve, &call);
 	return ll_frame_answer(LL_CALL_RESERVE, &call);
 }
 
@@ -156,7 +127,7 @@ run_start(void *arg)
 {
 	LLFrame    *call = arg;
 
-	ll_start_reservations(call->elements, call->count, LockWaitBlock, call->receipts);
+	ll_start_reservations(call->elements, call->count, call->receipts);
 }
 
 /* limitledger_start_reservation: RESERVED -> STARTED, binding the operation (D5). */
@@ -170,7 +141,7 @@ limitledger_start_reservation(PG_FUNCTION_ARGS)
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
 	element.operation = ll_arg_text(ll_arg(fcinfo, 2, "operation_id"));
-	ll_frame_run_grouped(fcinfo, LL_GROUPED_START, run_start, &call);
+	ll_frame_run(fcinfo, run_start, &call);
 	return ll_frame_answer(LL_CALL_START, &call);
 }
 
@@ -202,7 +173,7 @@ run_settle(void *arg)
 {
 	LLFrame    *call = arg;
 
-	ll_settle_or_release(call->elements, call->count, LockWaitBlock, call->receipts);
+	ll_settle_or_release(call->elements, call->count, call->receipts);
 }
 
 static void
@@ -233,7 +204,7 @@ limitledger_settle_usage(PG_FUNCTION_ARGS)
 	check_settle(&element, ll_arg(fcinfo, 0, "subject"), ll_arg(fcinfo, 1, "reservation_id"),
 				 ll_arg(fcinfo, 2, "operation_id"), ll_arg(fcinfo, 3, "actual"),
 				 ll_arg(fcinfo, 4, "receipt_digest"), ll_arg(fcinfo, 5, "source"));
-	ll_frame_run_grouped(fcinfo, LL_GROUPED_SETTLE, run_settle, &call);
+	ll_frame_run(fcinfo, run_settle, &call);
 	if (call.receipts->verdict.dimension == LL_DIM_NOT_STARTED)
 		ereport(ERROR,
 				(errcode(LL_ERRCODE_NOT_STARTED),
@@ -277,7 +248,7 @@ limitledger_release_reservation(PG_FUNCTION_ARGS)
 	element.release = true;
 	element.subject = ll_arg_subject(ll_arg(fcinfo, 0, "subject"));
 	element.id = ll_arg_text(ll_arg(fcinfo, 1, "reservation_id"));
-	ll_frame_run_grouped(fcinfo, LL_GROUPED_SETTLE, run_settle, &call);
+	ll_frame_run(fcinfo, run_settle, &call);
 	return ll_frame_answer(LL_CALL_RELEASE, &call);
 }
 

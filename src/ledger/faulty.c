@@ -5,7 +5,7 @@
  * A step is a batch of many pairs in one transaction, in the order in which
  * they are due, so an error in one pair would roll back the others, every time
  * anew.  A step says which pair it is about to change; if it fails, the worker
- * takes that one out and repeats the rest.  A group of calls does the same.  Each pair that fails costs one step
+ * takes that one out and repeats the rest.  Each pair that fails costs one step
  * that is rolled back, and another one whenever it is tried again.
  *
  * Of this process alone: a session passes nobody by, and a worker that has just
@@ -107,14 +107,6 @@ ll_faulty(Datum subject, Datum route)
 	}
 	entry->tried = true;
 	return false;
-}
-
-/* ll_faulty_here: what fails from here on is the fault of this pair, which is not passed by. */
-void
-ll_faulty_here(Datum subject, Datum route)
-{
-	if (watching)
-		known = name(subject, route);
 }
 
 /* ll_faulty_add: the step failed at its pair; false: at none, or too many have. */

@@ -4,10 +4,6 @@
  *
  * Every script serves one element and a thousand by the same path.  Elements
  * come in with their arguments checked; each goes out with one receipt.
- *
- * Those that are told to skip what is locked wait for nobody: an element that
- * would have to wait is passed by instead, with nothing done for it and nothing
- * said in its receipt.
  */
 #ifndef LL_LEDGER_LEDGER_H
 #define LL_LEDGER_LEDGER_H
@@ -60,14 +56,6 @@ extern LLVerdict ll_say(LLOutcome outcome, LLDimension dimension);
 extern LLVerdict ll_replayed(void);
 
 /* reserve.c */
-
-/* How the elements of a reserve belong together. */
-typedef struct LLBatch
-{
-	bool		require_all;	/* all of them or none (J2) */
-	LockWaitPolicy policy;		/* LockWaitSkip only without require_all */
-} LLBatch;
-
 typedef struct LLReserveElement
 {
 	Datum		subject;
@@ -86,7 +74,6 @@ typedef struct LLReserveElement
 	int			index;
 	LLPairWork *work;
 	LLReservationRow row;
-	bool		passed_by;		/* it would have had to wait: it has no receipt */
 	bool		admitted;
 	bool		over;			/* what stands under its id holds nothing any more */
 	bool		new_id;			/* no row under the id: seen at once for many */
@@ -97,8 +84,8 @@ typedef struct LLReserveElement
 	ItemPointerData operation_tid;
 } LLReserveElement;
 
-extern void ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *receipts);
-extern bool ll_refuse(LLReserveElement *e, LLReceipt *receipt);
+extern void ll_reserve(LLReserveElement *elements, int count, bool require_all,
+					   LLReceipt *receipts);
 
 /* start.c */
 typedef struct LLStartElement
@@ -110,13 +97,11 @@ typedef struct LLStartElement
 	LLReservationRow *row;
 	struct LLStartElement **operation_holder;	/* who binds the operation, if
 												 * any: one cell for all that name it */
-	bool		passed_by;
 	bool		moved;			/* to be written */
 	LLReservation before;
 } LLStartElement;
 
-extern void ll_start_reservations(LLStartElement *elements, int count, LockWaitPolicy policy,
-								  LLReceipt *receipts);
+extern void ll_start_reservations(LLStartElement *elements, int count, LLReceipt *receipts);
 extern void ll_report_usage_unknown(Datum subject, Datum id, Datum operation, LLReceipt *receipt);
 extern void ll_report_usage_progress(Datum subject, Datum id, Datum operation, LLUnits units,
 									 LLReceipt *receipt);
@@ -153,12 +138,10 @@ typedef struct LLSettleElement
 	int			index;
 	LLReservationRow *row;
 	LLPairWork *work;
-	bool		passed_by;
 	bool		moved;
 } LLSettleElement;
 
-extern void ll_settle_or_release(LLSettleElement *elements, int count, LockWaitPolicy policy,
-								 LLReceipt *receipts);
+extern void ll_settle_or_release(LLSettleElement *elements, int count, LLReceipt *receipts);
 
 /* resolve.c */
 extern void ll_get_reservation(Datum subject, Datum id, LLReceipt *receipt);
@@ -265,7 +248,6 @@ extern void ll_purge_budgets(LLPurge *purge);
 extern void ll_faulty_begin(int job);
 extern void ll_faulty_end(void);
 extern bool ll_faulty(Datum subject, Datum route);
-extern void ll_faulty_here(Datum subject, Datum route);
 extern bool ll_faulty_add(void);
 extern void ll_faulty_forget(int job, bool all);
 extern int	ll_faulty_count(int job);

@@ -169,12 +169,12 @@ ll_pair_relief_at(const LLPairWork *work)
 /*
  * ll_pair_create makes the first row of a pair that was opened and decided in
  * memory.  The row is ours alone until we commit.  False: somebody else was
- * first (B3), or with LockWaitSkip is about to be.
+ * first (B3).
  */
 bool
-ll_pair_create(LLPairWork *work, LockWaitPolicy policy)
+ll_pair_create(LLPairWork *work)
 {
-	if (!ll_head_insert(&work->head, policy))
+	if (!ll_head_insert(&work->head))
 		return false;
 	ll_store_step();
 	if (ll_pair_find_and_lock(work, LockWaitBlock) != LL_LOCK_TAKEN)
@@ -202,7 +202,7 @@ ll_pair_open(LLPairWork *work)
 		ll_pair_present(work);
 		if (work->reigns.ruling == NULL)
 			return false;
-		if (lock == LL_LOCK_TAKEN || ll_pair_create(work, LockWaitBlock))
+		if (lock == LL_LOCK_TAKEN || ll_pair_create(work))
 			return true;
 		CHECK_FOR_INTERRUPTS();
 		ll_pair_init(work, subject, route);

@@ -46,7 +46,7 @@ extern void ll_pair_present(LLPairWork *work);
 extern void ll_pair_look(LLPairWork *work, Datum subject, Datum route);
 extern bool ll_pair_rolled(const LLPairWork *work);
 extern TimestampTz ll_pair_relief_at(const LLPairWork *work);
-extern bool ll_pair_create(LLPairWork *work, LockWaitPolicy policy);
+extern bool ll_pair_create(LLPairWork *work);
 extern bool ll_pair_open(LLPairWork *work);
 extern LLClosed *ll_pair_budget(LLPairWork *work, int64 generation, TimestampTz epoch);
 extern void ll_pair_write(LLPairWork *work);

@@ -238,7 +238,6 @@ decide_element(LLReserveElement *e, Snapshot *snapshot, LLReceipt *receipt)
 static void
 decide_pair(LLReserveElement **elements, int count, Snapshot *snapshot, LLReceipt *receipts)
 {
-	ll_faulty_here(elements[0]->subject, elements[0]->route);
 	ll_pair_present(elements[0]->work);
 	for (int i = 0; i < count; i++)
 	{
@@ -332,24 +331,10 @@ begin_pair(LLPairWork *work, LLReserveElement **elements, int count)
 				*elements[i]->operation_holder = NULL;
 		}
 		elements[i]->work = work;
-		elements[i]->passed_by = false;
 		elements[i]->admitted = false;
 		elements[i]->over = false;
 		elements[i]->echo_of = NULL;
 	}
-}
-
-/*
- * pass_by leaves a pair that is locked, or is being made, to the callers of its
- * elements.
- */
-static void
-pass_by(LLPairWork *work, LLReserveElement **elements, int count)
-{
-	begin_pair(work, elements, count);
-	for (int i = 0; i < count; i++)
-		elements[i]->passed_by = true;
-	work->decided = true;
 }
 
 /*
@@ -359,16 +344,10 @@ pass_by(LLPairWork *work, LLReserveElement **elements, int count)
  * may get its refusal here, without the lock.
  */
 static void
-lock_pair(LLReserveElement **elements, int count, bool alone, LockWaitPolicy policy,
-		  LLReceipt *receipts)
+lock_pair(LLReserveElement **elements, int count, bool alone, LLReceipt *receipts)
 {
 	LLPairWork *work = palloc(sizeof(LLPairWork));
 
-	if (ll_faulty(elements[0]->subject, elements[0]->route))
-	{
-		pass_by(work, elements, count);
-		return;
-	}
 	for (;;)
 	{
 		Snapshot	snapshot = ll_snapshot_take();
@@ -387,21 +366,16 @@ lock_pair(LLReserveElement **elements, int count, bool alone, LockWaitPolicy pol
 			if (!work->decided)
 			{
 				*work = found;
-				lock = ll_pair_lock(work, snapshot, alone ? LockWaitSkip : policy);
+				lock = ll_pair_lock(work, snapshot, alone ? LockWaitSkip : LockWaitBlock);
 			}
-			if (lock == LL_LOCK_BUSY && alone)
+			if (lock == LL_LOCK_BUSY)
 				work->decided = replay_plainly(elements[0], snapshot, receipt) ||
 					(shadowed && refuse_plainly(elements[0], snapshot, true, receipt));
 			if (lock == LL_LOCK_BUSY && !work->decided)
 				*work = found;
 			ll_snapshot_drop(snapshot);
 			if (lock == LL_LOCK_BUSY && !work->decided)
-			{
-				if (policy == LockWaitSkip)
-					pass_by(work, elements, count);
-				else
-					lock = ll_pair_find_and_lock(work, LockWaitBlock);
-			}
+				lock = ll_pair_find_and_lock(work, LockWaitBlock);
 			if (work->decided || lock == LL_LOCK_TAKEN)
 				return;
 			continue;
@@ -409,13 +383,8 @@ lock_pair(LLReserveElement **elements, int count, bool alone, LockWaitPolicy pol
 		decide_pair(elements, count, &snapshot, receipts);
 		ll_snapshot_drop(snapshot);
 		work->decided = true;
-		if (work->taken == 0 || ll_pair_create(work, policy))
+		if (work->taken == 0 || ll_pair_create(work))
 			return;
-		if (policy == LockWaitSkip)
-		{
-			pass_by(work, elements, count);
-			return;
-		}
 	}
 }
 
@@ -594,9 +563,9 @@ not_all(void)
  * the requests that were admitted, refused or left to the caller, pair by pair.
  */
 static void
-ask_shadows(LLReserveElement **pairs, int count, LockWaitPolicy policy, const LLReceipt *receipts)
+ask_shadows(LLReserveElement **pairs, int count, const LLReceipt *receipts)
 {
-	bool		locked = policy == LockWaitSkip;
+	bool		locked = false;
 
 	for (int i = 0; i < count; i++)
 		locked |= pairs[i]->work->locked;
@@ -608,7 +577,7 @@ ask_shadows(LLReserveElement **pairs, int count, LockWaitPolicy policy, const LL
 			: outcome == LL_UNENFORCED ? LL_HAPPENED_UNENFORCED : LL_HAPPENED_REFUSED;
 		LLRequest	request;
 
-		if (e->passed_by || e->work->reigns.shadow == NULL ||
+		if (e->work->reigns.shadow == NULL ||
 			!(e->admitted || outcome == LL_REFUSED || outcome == LL_UNENFORCED))
 			continue;
 		e->work->beside_locked = locked;
@@ -620,27 +589,13 @@ ask_shadows(LLReserveElement **pairs, int count, LockWaitPolicy policy, const LL
 /* ---- writing ------------------------------------------------------------ */
 
 /*
- * withdraw_passed passes by an element that was taken already, and those that
- * were refused the operation that it was to bind.
- */
-static void
-withdraw_passed(LLReserveElement *e, LLReserveElement **operations, int count,
-				const LLReceipt *receipts)
-{
-	e->passed_by = true;
-	for (int i = 0; i < count && operations[i]->start_operation != 0; i++)
-		if (operations[i]->operation_holder == e->operation_holder &&
-			receipts[operations[i]->index].verdict.dimension == LL_DIM_OPERATION_ELSEWHERE)
-			operations[i]->passed_by = true;
-}
-
-/*
  * bind_operations binds the operations of elements that start at once, in key
  * order.  What another transaction has bound meanwhile is a conflict, and
  * takes nothing.
  */
 static void
-bind_operations(LLReserveElement **operations, int count, LLBatch batch, LLReceipt *receipts)
+bind_operations(LLReserveElement **operations, int count, bool require_all,
+				LLReceipt *receipts)
 {
 	for (int i = 0; i < count && operations[i]->start_operation != 0; i++)
 	{
@@ -648,16 +603,13 @@ bind_operations(LLReserveElement **operations, int count, LLBatch batch, LLRecei
 
 		if (!e->admitted ||
 			ll_operation_bind(e->subject, e->start_operation, e->id,
-							  e->row.started_at, batch.policy, &e->operation_tid))
+							  e->row.started_at, &e->operation_tid))
 			continue;
-		if (batch.require_all)
+		if (require_all)
 			not_all();
 		untake(e);
-		if (batch.policy == LockWaitSkip)
-			withdraw_passed(e, operations, count, receipts);
-		else
-			answer_refused(e, ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE),
-						   &receipts[e->index]);
+		answer_refused(e, ll_say(LL_CONFLICT, LL_DIM_OPERATION_ELSEWHERE),
+					   &receipts[e->index]);
 	}
 }
 
@@ -686,21 +638,17 @@ answer_taken(LLReserveElement *e, LLReceipt *receipt)
  * has used the id on another pair meanwhile, the element took nothing: its
  * units and its operation go back, and it is answered by what is stored.
  */
-static bool
-insert_row(LLReserveElement *e, LLBatch batch, LLReceipt *receipt)
+static void
+insert_row(LLReserveElement *e, bool require_all, LLReceipt *receipt)
 {
-	ll_faulty_here(e->subject, e->route);
-	if (ll_reservation_insert(&e->row, batch.policy))
-		return true;
-	if (batch.require_all)
+	if (ll_reservation_insert(&e->row))
+		return;
+	if (require_all)
 		not_all();
 	untake(e);
 	if (e->start_operation != 0)
 		ll_operation_forget(&e->operation_tid);
-	if (batch.policy == LockWaitSkip)
-		return false;
 	answer_taken(e, receipt);
-	return true;
 }
 
 /* answer_echo answers an element by the row of the one whose id it repeats. */
@@ -709,9 +657,6 @@ answer_echo(LLReserveElement *e, LLReceipt *receipt)
 {
 	LLReceipt	then = *receipt;
 
-	e->passed_by = e->echo_of->passed_by;
-	if (e->passed_by)
-		return;
 	if (e->echo_of->admitted)
 		answer_stored(e, &e->echo_of->row, receipt);
 	else
@@ -756,7 +701,7 @@ subject_end(LLReserveElement **ids, int first, int count)
  * refused, which errs on the safe side.
  */
 void
-ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *receipts)
+ll_reserve(LLReserveElement *elements, int count, bool require_all, LLReceipt *receipts)
 {
 	LLReserveElement **ids = palloc(sizeof(LLReserveElement *) * count);
 	LLReserveElement **operations = palloc(sizeof(LLReserveElement *) * count);
@@ -776,7 +721,7 @@ ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *rece
 	for (int first = 0, end; first < count; first = end)
 	{
 		end = pair_end(pairs, first, count);
-		lock_pair(&pairs[first], end - first, count == 1, batch.policy, receipts);
+		lock_pair(&pairs[first], end - first, count == 1, receipts);
 	}
 	snapshot = ll_snapshot_take();	/* newer than every lock (F5) */
 	for (int first = 0, end; first < count; first = end)
@@ -793,14 +738,14 @@ ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *rece
 	}
 	ll_snapshot_drop(snapshot);
 
-	if (batch.require_all)
+	if (require_all)
 		all_or_nothing(elements, count, receipts);
 
-	ask_shadows(pairs, count, batch.policy, receipts);
-	bind_operations(operations, count, batch, receipts);
+	ask_shadows(pairs, count, receipts);
+	bind_operations(operations, count, require_all, receipts);
 	for (int i = 0; i < count; i++)
-		if (ids[i]->admitted && !insert_row(ids[i], batch, &receipts[ids[i]->index]))
-			withdraw_passed(ids[i], operations, count, receipts);
+		if (ids[i]->admitted)
+			insert_row(ids[i], require_all, &receipts[ids[i]->index]);
 	for (int i = 0; i < count; i++)
 		if (elements[i].echo_of != NULL)
 			answer_echo(&elements[i], &receipts[i]);
@@ -808,27 +753,9 @@ ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *rece
 	for (int i = 0; i < count; i++)
 		if (i == 0 || pairs[i]->work != pairs[i - 1]->work)
 		{
-			ll_faulty_here(pairs[i]->subject, pairs[i]->route);
 			if (pairs[i]->work->locked)
 				ll_pair_write(pairs[i]->work);
 			else
 				ll_shadow_write(pairs[i]->work);
 		}
-}
-
-/*
- * ll_refuse answers one request without the lock of its pair, if that is possible
- * (D3).  False: it has to be decided.
- */
-bool
-ll_refuse(LLReserveElement *e, LLReceipt *receipt)
-{
-	LLPairWork *work = palloc(sizeof(LLPairWork));
-	Snapshot	snapshot = ll_snapshot_take();
-	bool		refused;
-
-	begin_pair(work, &e, 1);
-	refused = ll_pair_find(work, snapshot) && refuse_plainly(e, snapshot, false, receipt);
-	ll_snapshot_drop(snapshot);
-	return refused;
 }

@@ -78,7 +78,7 @@ ll_resolve_reservation(Datum subject, Datum id, Datum digest, LLReceipt *receipt
 			return;
 		}
 		row = fence(subject, id, digest);
-		if (ll_reservation_insert(&row, LockWaitBlock))
+		if (ll_reservation_insert(&row))
 		{
 			ll_receipt_stored(receipt, ll_say(LL_ACCEPTED, LL_DIM_NONE), &row);
 			return;

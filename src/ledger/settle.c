@@ -72,12 +72,11 @@ find_rows(LLSettleElement **by_key, int count, Snapshot snapshot)
 
 /* lock_pairs locks the heads of the open reservations, in key order (F1). */
 static void
-lock_pairs(LLSettleElement **by_pair_key, int count, LockWaitPolicy policy)
+lock_pairs(LLSettleElement **by_pair_key, int count)
 {
 	for (int i = 0; i < count; i++)
 	{
 		LLSettleElement *e = by_pair_key[i];
-		LLLock		lock;
 
 		if (e->row == NULL || ll_state_terminal(e->row->state.state))
 			break;
@@ -85,19 +84,14 @@ lock_pairs(LLSettleElement **by_pair_key, int count, LockWaitPolicy policy)
 									 e->subject, e->row->route) == 0)
 		{
 			e->work = by_pair_key[i - 1]->work;
-			e->passed_by = by_pair_key[i - 1]->passed_by;
 			continue;
 		}
 		e->work = palloc(sizeof(LLPairWork));
 		/* the row's slot is about to be locked: keep the route apart from it */
 		ll_pair_init(e->work, e->subject, ll_copy_varlena(e->row->route));
-		lock = ll_faulty(e->subject, e->work->head.route) ? LL_LOCK_BUSY
-			: ll_pair_find_and_lock(e->work, policy);
-		if (lock == LL_LOCK_GONE)
+		if (ll_pair_find_and_lock(e->work, LockWaitBlock) != LL_LOCK_TAKEN)
 			ll_broken("B3", "the pair of a reservation has no head");
-		e->passed_by = lock == LL_LOCK_BUSY;
-		if (!e->passed_by)
-			ll_pair_present(e->work);
+		ll_pair_present(e->work);
 	}
 }
 
@@ -107,22 +101,21 @@ lock_pairs(LLSettleElement **by_pair_key, int count, LockWaitPolicy policy)
  * purged since, if its retention is shorter than that wait (D15).
  */
 static void
-lock_rows(LLSettleElement **by_key, int count, LockWaitPolicy policy, Snapshot snapshot)
+lock_rows(LLSettleElement **by_key, int count, Snapshot snapshot)
 {
 	LLReservationRow *locked = NULL;
-	LLLock		lock = LL_LOCK_TAKEN;
+	bool		gone = false;
 
 	for (int i = 0; i < count; i++)
 	{
 		LLSettleElement *e = by_key[i];
 
-		if (e->work == NULL || e->passed_by)
+		if (e->work == NULL)
 			continue;
 		if (e->row != locked)
-			lock = ll_reservation_lock(e->row, snapshot, policy);
+			gone = ll_reservation_lock(e->row, snapshot, LockWaitBlock) != LL_LOCK_TAKEN;
 		locked = e->row;
-		e->passed_by = lock == LL_LOCK_BUSY;
-		if (lock == LL_LOCK_GONE)
+		if (gone)
 			e->row = NULL;
 	}
 }
@@ -197,10 +190,7 @@ decide(LLSettleElement *e, LLReceipt *receipt)
 	else
 	{
 		if (work != NULL)
-		{
-			ll_faulty_here(e->subject, work->head.route);
 			own = ll_pair_budget(work, e->row->generation, e->row->epoch);
-		}
 		verdict = e->release ? release(e, work, own) : settle(e, work, own);
 	}
 	if (verdict.overflow)
@@ -226,8 +216,7 @@ decide(LLSettleElement *e, LLReceipt *receipt)
 
 /* ll_settle_or_release ends a batch of reservations. */
 void
-ll_settle_or_release(LLSettleElement *elements, int count, LockWaitPolicy policy,
-					 LLReceipt *receipts)
+ll_settle_or_release(LLSettleElement *elements, int count, LLReceipt *receipts)
 {
 	LLSettleElement **by_key = palloc(sizeof(LLSettleElement *) * count);
 	LLSettleElement **pairs = palloc(sizeof(LLSettleElement *) * count);
@@ -241,24 +230,17 @@ ll_settle_or_release(LLSettleElement *elements, int count, LockWaitPolicy policy
 	qsort(by_key, count, sizeof(LLSettleElement *), by_id);
 	find_rows(by_key, count, snapshot);
 	qsort(pairs, count, sizeof(LLSettleElement *), by_pair);
-	lock_pairs(pairs, count, policy);
-	lock_rows(by_key, count, policy, snapshot);
+	lock_pairs(pairs, count);
+	lock_rows(by_key, count, snapshot);
 	ll_snapshot_drop(snapshot);
 
 	for (int i = 0; i < count; i++)
-		if (!elements[i].passed_by)
-			decide(&elements[i], &receipts[i]);
+		decide(&elements[i], &receipts[i]);
 
 	for (int i = 0; i < count; i++)
 		if (by_key[i]->moved)
-		{
-			ll_faulty_here(by_key[i]->subject, by_key[i]->work->head.route);
 			ll_reservation_update(by_key[i]->row);
-		}
 	for (int i = 0; i < count; i++)
 		if (pairs[i]->work != NULL && (i == 0 || pairs[i]->work != pairs[i - 1]->work))
-		{
-			ll_faulty_here(pairs[i]->subject, pairs[i]->work->head.route);
 			ll_pair_write(pairs[i]->work);
-		}
 }

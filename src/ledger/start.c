@@ -64,31 +64,26 @@ by_operation(const void *a, const void *b)
  * shares one row, so that its second element meets what the first one did.
  */
 static void
-lock_rows(LLStartElement **by_key, int count, LockWaitPolicy policy)
+lock_rows(LLStartElement **by_key, int count)
 {
 	Snapshot	snapshot = ll_snapshot_take();
 
 	for (int i = 0; i < count; i++)
 	{
 		LLStartElement *e = by_key[i];
-		LLLock		lock = LL_LOCK_TAKEN;
 
 		if (i > 0 && ll_pair_compare(by_key[i - 1]->subject, by_key[i - 1]->id,
 									 e->subject, e->id) == 0)
 		{
 			e->row = by_key[i - 1]->row;
-			e->passed_by = by_key[i - 1]->passed_by;
 			continue;
 		}
 		e->row = palloc0(sizeof(LLReservationRow));
 		if (!ll_reservation_peek(e->row, e->subject, e->id, snapshot))
 			e->row = NULL;
-		else if (!ll_state_terminal(e->row->state.state))
-			lock = ll_faulty(e->subject, e->row->route) ? LL_LOCK_BUSY
-				: ll_reservation_lock(e->row, snapshot, policy);
-		if (lock == LL_LOCK_GONE)
+		else if (!ll_state_terminal(e->row->state.state) &&
+				 ll_reservation_lock(e->row, snapshot, LockWaitBlock) == LL_LOCK_GONE)
 			e->row = NULL;
-		e->passed_by = lock == LL_LOCK_BUSY;
 	}
 	ll_snapshot_drop(snapshot);
 }
@@ -112,7 +107,6 @@ decide(LLStartElement *e, LLReceipt *receipt)
 		ll_receipt_stored(receipt, ll_say(LL_REFUSED, LL_DIM_RELEASED), row);
 		return;
 	}
-	ll_faulty_here(row->subject, row->route);
 	ll_pair_look(&work, row->subject, row->route);
 	now = work.head.pair.seen_at;	/* not before anything the pair has seen (A3) */
 	e->before = row->state;
@@ -133,28 +127,22 @@ decide(LLStartElement *e, LLReceipt *receipt)
 /*
  * bind binds the operation of a start.  If another transaction has bound it
  * meanwhile, the start is undone, for all elements that were answered by it; one
- * that was refused because of it would have to be decided anew.  With
- * LockWaitSkip all of them are passed by.
+ * that was refused because of it would have to be decided anew.
  */
 static void
-bind(LLStartElement *e, LLStartElement *elements, int count, LockWaitPolicy policy,
-	 LLReceipt *receipts)
+bind(LLStartElement *e, LLStartElement *elements, int count, LLReceipt *receipts)
 {
 	LLReservationRow *row = e->row;
 	ItemPointerData tid;
 
-	ll_faulty_here(row->subject, row->route);
-	if (ll_operation_bind(e->subject, e->operation, e->id, row->started_at, policy, &tid))
+	if (ll_operation_bind(e->subject, e->operation, e->id, row->started_at, &tid))
 		return;
 	row->state = e->before;
 	row->operation = 0;
 	row->started_at = LL_NO_TIME;
 	e->moved = false;
 	for (int i = 0; i < count; i++)
-		if (policy == LockWaitSkip)
-			elements[i].passed_by |= elements[i].row == row ||
-				elements[i].operation_holder == e->operation_holder;
-		else if (elements[i].row == row && receipts[i].verdict.dimension == LL_DIM_OPERATION)
+		if (elements[i].row == row && receipts[i].verdict.dimension == LL_DIM_OPERATION)
 			ereport(ERROR,
 					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 					 errmsg("could not serialize access due to concurrent use of an operation"),
@@ -178,8 +166,7 @@ link_holders(LLStartElement **by_operation_key, int count)
 
 /* ll_start_reservations starts a batch (D5). */
 void
-ll_start_reservations(LLStartElement *elements, int count, LockWaitPolicy policy,
-					  LLReceipt *receipts)
+ll_start_reservations(LLStartElement *elements, int count, LLReceipt *receipts)
 {
 	LLStartElement **by_key = palloc(sizeof(LLStartElement *) * count);
 	LLStartElement **operations = palloc(sizeof(LLStartElement *) * count);
@@ -192,19 +179,15 @@ ll_start_reservations(LLStartElement *elements, int count, LockWaitPolicy policy
 	qsort(by_key, count, sizeof(LLStartElement *), by_id);
 	qsort(operations, count, sizeof(LLStartElement *), by_operation);
 	link_holders(operations, count);
-	lock_rows(by_key, count, policy);
+	lock_rows(by_key, count);
 	for (int i = 0; i < count; i++)
-		if (!elements[i].passed_by)
-			decide(&elements[i], &receipts[i]);
+		decide(&elements[i], &receipts[i]);
 	for (int i = 0; i < count; i++)
 		if (operations[i]->moved)
-			bind(operations[i], elements, count, policy, receipts);
+			bind(operations[i], elements, count, receipts);
 	for (int i = 0; i < count; i++)
 		if (by_key[i]->moved)
-		{
-			ll_faulty_here(by_key[i]->subject, by_key[i]->row->route);
 			ll_reservation_update(by_key[i]->row);
-		}
 }
 
 /* How an execution reports: what it has used so far, or that nobody knows. */
@@ -243,7 +226,7 @@ lock_and_report(Datum subject, Datum id, const Report *said, LLReceipt *receipt)
 
 	element.subject = subject;
 	element.id = id;
-	lock_rows(&order, 1, LockWaitBlock);
+	lock_rows(&order, 1);
 	row = element.row;
 	if (row == NULL)
 	{

@@ -53,7 +53,7 @@ bind(const LLUsageElement *e, LLOperationRow *row)
 	row->route = e->route;
 	row->generation = pair->head.generation;
 	row->epoch = pair->head.epoch;
-	return ll_operation_insert(e->subject, e->operation, row, LockWaitBlock, NULL);
+	return ll_operation_insert(e->subject, e->operation, row, NULL);
 }
 
 /* book spends the units on the head and binds the operation to them. */

@@ -92,18 +92,11 @@ ll_clock_init(void)
 							   check_clock_override, assign_clock_override, NULL);
 }
 
-/* ll_clock_overridden tells whether the clock is one that this session has set. */
-bool
-ll_clock_overridden(void)
-{
-	return clock_override != NULL && clock_override[0] != '\0';
-}
-
 /* ll_clock_now reads the clock. */
 TimestampTz
 ll_clock_now(void)
 {
-	if (ll_clock_overridden())
+	if (clock_override != NULL && clock_override[0] != '\0')
 		return override_at;
 	return GetCurrentTimestamp();
 }

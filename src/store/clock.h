@@ -10,6 +10,5 @@
 
 extern void ll_clock_init(void);
 extern TimestampTz ll_clock_now(void);
-extern bool ll_clock_overridden(void);
 
 #endif							/* LL_STORE_CLOCK_H */

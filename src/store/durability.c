@@ -107,13 +107,6 @@ ll_durability_init(void)
 	RegisterSubXactCallback(on_subtransaction, NULL);
 }
 
-/* ll_durability_is_required tells whether this session's commits are flushed in any case. */
-bool
-ll_durability_is_required(void)
-{
-	return durability_required;
-}
-
 /* ll_durability_note: this transaction has locked or written rows of the ledger. */
 void
 ll_durability_note(void)

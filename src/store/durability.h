@@ -6,7 +6,6 @@
 #define LL_STORE_DURABILITY_H
 
 extern void ll_durability_init(void);
-extern bool ll_durability_is_required(void);
 extern void ll_durability_note(void);
 extern void ll_durability_confirm(void);
 extern void ll_durability_await(void);

@@ -31,7 +31,6 @@
 #include "clock.h"
 #include "columns.h"
 #include "commands/trigger.h"
-#include "common/hashfn.h"
 #include "durability.h"
 #include "errors.h"
 #include "fmgr.h"
@@ -589,17 +588,6 @@ ll_recovery_stops_admission(void)
 		admission.transaction = MyProc->lxid;
 	}
 	return admission.stops;
-}
-
-/*
- * ll_recovery_manner tells sessions apart that would not look at the same file:
- * 0 for those that look at none to admit.
- */
-uint32
-ll_recovery_manner(void)
-{
-	return admit_in_recovery || witness_file == NULL ? 0
-		: hash_bytes((const unsigned char *) witness_file, strlen(witness_file)) | 1;
 }
 
 /* ---- an operator's word ------------------------------------------------- */

@@ -45,7 +45,6 @@ extern void ll_recovery_init(void);
 extern LLRecovery ll_recovery_look(void);
 extern void ll_recovery_show(LLRecoveryView *view);
 extern bool ll_recovery_stops_admission(void);
-extern uint32 ll_recovery_manner(void);
 
 /* ll_recovery_acknowledge makes this database the original. */
 extern void ll_recovery_acknowledge(Datum actor, Datum reason, LLRecoveryView *before,

@@ -190,13 +190,13 @@ ll_head_lock(LLHead *head, Snapshot snapshot, LockWaitPolicy policy)
 
 /* ll_head_insert makes a pair's first row; false if somebody else just did. */
 bool
-ll_head_insert(const LLHead *head, LockWaitPolicy policy)
+ll_head_insert(const LLHead *head)
 {
 	Datum		values[LL_HEAD_NATTS];
 	bool		nulls[LL_HEAD_NATTS];
 
 	put_head(values, nulls, head);
-	return ll_row_insert(LL_TABLE_HEAD, values, nulls, policy, NULL);
+	return ll_row_insert(LL_TABLE_HEAD, values, nulls, LockWaitBlock, NULL);
 }
 
 void
@@ -544,14 +544,14 @@ note_deadline(const LLReservationRow *row)
 
 /* ll_reservation_insert writes a new row; false if the id is taken. */
 bool
-ll_reservation_insert(const LLReservationRow *row, LockWaitPolicy policy)
+ll_reservation_insert(const LLReservationRow *row)
 {
 	Datum		values[LL_RESERVATION_NATTS];
 	bool		nulls[LL_RESERVATION_NATTS];
 
 	note_deadline(row);
 	put_reservation(values, nulls, row);
-	return ll_row_insert(LL_TABLE_RESERVATION, values, nulls, policy, NULL);
+	return ll_row_insert(LL_TABLE_RESERVATION, values, nulls, LockWaitBlock, NULL);
 }
 
 void
@@ -780,8 +780,7 @@ ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapsho
 
 /* ll_operation_insert binds an operation; false if it is bound already. */
 bool
-ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, LockWaitPolicy policy,
-					ItemPointer tid)
+ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, ItemPointer tid)
 {
 	Datum		values[LL_OPERATION_NATTS];
 	bool		nulls[LL_OPERATION_NATTS] = {false};
@@ -797,20 +796,19 @@ ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, LockWait
 	values[LL_OPERATION_GENERATION] = Int64GetDatum(row->generation);
 	nulls[LL_OPERATION_EPOCH] = row->route == 0;
 	values[LL_OPERATION_EPOCH] = TimestampTzGetDatum(row->epoch);
-	return ll_row_insert(LL_TABLE_OPERATION, values, nulls, policy, tid);
+	return ll_row_insert(LL_TABLE_OPERATION, values, nulls, LockWaitBlock, tid);
 }
 
 /* ll_operation_bind binds an operation to a reservation. */
 bool
-ll_operation_bind(Datum subject, Datum id, Datum reservation, TimestampTz at,
-				  LockWaitPolicy policy, ItemPointer tid)
+ll_operation_bind(Datum subject, Datum id, Datum reservation, TimestampTz at, ItemPointer tid)
 {
 	LLOperationRow row = {0};
 
 	row.reservation = reservation;
 	row.bound_at = at;
 	row.epoch = LL_NO_TIME;
-	return ll_operation_insert(subject, id, &row, policy, tid);
+	return ll_operation_insert(subject, id, &row, tid);
 }
 
 /* ll_operation_forget takes back a binding of this very call. */

@@ -127,7 +127,7 @@ extern Datum ll_copy_varlena(Datum value);
 
 extern bool ll_head_peek(LLHead *head, Snapshot snapshot);
 extern LLLock ll_head_lock(LLHead *head, Snapshot snapshot, LockWaitPolicy policy);
-extern bool ll_head_insert(const LLHead *head, LockWaitPolicy policy);
+extern bool ll_head_insert(const LLHead *head);
 extern void ll_head_update(const LLHead *head);
 extern void ll_head_forget(const LLHead *head);
 
@@ -145,7 +145,7 @@ extern bool ll_reservation_peek(LLReservationRow *row, Datum subject, Datum id, 
 extern bool ll_reservation_look(LLReservationRow *row, Datum subject, Datum id, Snapshot snapshot);
 extern bool ll_reservation_exists(Datum subject, Datum id);
 extern LLLock ll_reservation_lock(LLReservationRow *row, Snapshot snapshot, LockWaitPolicy policy);
-extern bool ll_reservation_insert(const LLReservationRow *row, LockWaitPolicy policy);
+extern bool ll_reservation_insert(const LLReservationRow *row);
 extern void ll_reservation_update(const LLReservationRow *row);
 extern void ll_reservation_read(LLReservationRow *row);
 extern LLScan *ll_ids_begin(Datum subject, Datum first, Datum last, Snapshot snapshot);
@@ -166,10 +166,9 @@ extern bool ll_aged_next(LLScan *scan, TupleTableSlot *slot, int64 *generation, 
 
 extern void ll_operation_read(LLOperationRow *row, TupleTableSlot *slot);
 extern bool ll_operation_look(LLOperationRow *row, Datum subject, Datum id, Snapshot snapshot);
-extern bool ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row,
-								LockWaitPolicy policy, ItemPointer tid);
+extern bool ll_operation_insert(Datum subject, Datum id, const LLOperationRow *row, ItemPointer tid);
 extern bool ll_operation_bind(Datum subject, Datum id, Datum reservation, TimestampTz at,
-							  LockWaitPolicy policy, ItemPointer tid);
+							  ItemPointer tid);
 extern void ll_operation_forget(ItemPointer tid);
 
 extern bool ll_extension_look(LLExtensionRow *row, Datum subject, Datum reservation, Datum id,

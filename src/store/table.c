@@ -328,13 +328,6 @@ ll_store_step(void)
 	CommandCounterIncrement();
 }
 
-/* ll_store_in_use tells whether a call is under way, which allows no second one. */
-bool
-ll_store_in_use(void)
-{
-	return store.busy;
-}
-
 /* has_shape: our columns, and behind them none but dropped ones. */
 static bool
 has_shape(TupleDesc desc, int natts)

@@ -100,7 +100,6 @@ typedef struct LLScan LLScan;
 extern void ll_store_init(void);
 extern void ll_store_run(Oid function, void (*script) (void *arg), void *arg);
 extern void ll_store_step(void);
-extern bool ll_store_in_use(void);
 
 extern Relation ll_table(LLTableId table);
 extern TupleTableSlot *ll_table_slot(LLTableId table);

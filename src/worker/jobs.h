@@ -60,16 +60,4 @@ extern const LLJob ll_jobs[LL_JOBS];
 
 extern bool ll_find_extension(LLWork *work);
 
-/* loop.c */
-extern ErrorData *ll_attempt(void (*what) (LLWork *work, void *arg), void *arg, bool *here);
-extern void ll_past_cancel(void);
-extern bool ll_look(void);
-extern bool ll_at_fault(const ErrorData *error);
-extern void ll_set_presence(bool present);
-extern bool ll_take_in_settings(void);
-extern bool ll_welcome(void);
-
-/* admission.c */
-extern bool ll_serve_calls(LLBoardWorker *self, int entry);
-
 #endif							/* LL_WORKER_JOBS_H */

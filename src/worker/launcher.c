@@ -206,8 +206,7 @@ until_start(LLBoardDatabase *entry, LLWorkerKind kind, TimestampTz now, Timestam
 			entry->presence = LL_UNPROBED;
 		else
 			for (int other = 0; other < LL_WORKER_KINDS; other++)
-				if (ll_worker_has_jobs(other))
-					(void) ll_board_lower(&entry->worker[other], LL_AT_ONCE);
+				(void) ll_board_lower(&entry->worker[other], LL_AT_ONCE);
 	}
 	switch (entry->presence)
 	{

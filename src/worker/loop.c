@@ -15,9 +15,6 @@
  * minute.  If a step finds no extension, the worker says so on the board and
  * leaves.
  *
- * The admission worker comes, steps and leaves by the same means, and serves a
- * queue in the place of jobs (admission.c).
- *
  * It leaves between two steps: if it is asked to (ddl.c also cancels the step
  * under way), if limitledger.workers was switched off, and if others wait for a
  * slot: at once if it only waits, else after a second.  SIGTERM ends it at once, as any session; what the step under way has
@@ -34,7 +31,6 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "queue.h"
 #include "settings.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
@@ -95,13 +91,6 @@ leave(int code, Datum arg)
 	LWLockRelease(ll_board->lock);
 }
 
-/* close_queue runs however the worker ends, once its transaction was rolled back. */
-static void
-close_queue(int code, Datum arg)
-{
-	ll_queue_close();
-}
-
 /* enter takes the place that the launcher has kept; false: it is not wanted any more. */
 static bool
 enter(void)
@@ -121,10 +110,7 @@ enter(void)
 	}
 	LWLockRelease(ll_board->lock);
 	if (wanted)
-	{
 		before_shmem_exit(leave, (Datum) 0);
-		before_shmem_exit(close_queue, (Datum) 0);
-	}
 	return wanted;
 }
 
@@ -146,20 +132,19 @@ settle_down(void)
 	set("default_transaction_isolation", "read committed");
 	set("default_transaction_read_only", "off");
 	set("default_transaction_deferrable", "off");
-	set("lock_timeout", ll_worker_has_jobs(errand.kind) ? "1s" : "100ms");
+	set("lock_timeout", "1s");
 	set("statement_timeout", "0");
 	set("session_replication_role", "origin");
-	if (ll_worker_has_jobs(errand.kind))
-		ll_board_mute();		/* it knows what it has left to do */
+	ll_board_mute();
 	work.context = TopMemoryContext;
 	work.board = entry;
 	for (int job = 0; job < LL_JOBS; job++)
 		job_due_at[job] = LL_NEVER;
 }
 
-/* ll_welcome tells whether the worker may stay. */
-bool
-ll_welcome(void)
+/* welcome tells whether the worker may stay. */
+static bool
+welcome(void)
 {
 	return ll_workers_on && entry->away_until <= GetCurrentTimestamp();
 }
@@ -174,9 +159,9 @@ on_cancel(SIGNAL_ARGS)
 
 /* ---- one step ------------------------------------------------------------- */
 
-/* ll_set_presence writes down whether the extension is here. */
-void
-ll_set_presence(bool present)
+/* set_presence writes down whether the extension is here. */
+static void
+set_presence(bool present)
 {
 	LWLockAcquire(ll_board->lock, LW_EXCLUSIVE);
 	if (present && entry->presence != LL_PRESENT)
@@ -184,7 +169,7 @@ ll_set_presence(bool present)
 		entry->known_since = GetCurrentTimestamp();
 		/* what is due nobody has looked at yet */
 		for (int kind = 0; kind < LL_WORKER_KINDS; kind++)
-			if (kind != errand.kind && ll_worker_has_jobs(kind))
+			if (kind != errand.kind)
 				ll_board_lower(&entry->worker[kind], LL_AT_ONCE);
 		ll_board_wake_launcher();
 	}
@@ -222,9 +207,9 @@ end(void)
 	pgstat_report_stat(false);
 }
 
-/* ll_look tells whether the extension is here, in a transaction of its own. */
-bool
-ll_look(void)
+/* look tells whether the extension is here, in a transaction of its own. */
+static bool
+look(void)
 {
 	bool		here = begin();
 
@@ -255,12 +240,9 @@ hold(void)
 	return true;
 }
 
-/*
- * as_owner does something in a transaction of its own, as the extension's owner;
- * false: no extension.
- */
+/* do_step does one step of a job as the extension's owner; false: no extension. */
 static bool
-as_owner(void (*what) (LLWork *work, void *arg), void *arg)
+do_step(LLJobId job, LLStep *step)
 {
 	Oid			user;
 	int			context;
@@ -272,70 +254,13 @@ as_owner(void (*what) (LLWork *work, void *arg), void *arg)
 	}
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(work.owner, context | SECURITY_LOCAL_USERID_CHANGE);
-	what(&work, arg);
+	ll_faulty_begin(job);
+	ll_jobs[job].step(&work, step);
+	ll_faulty_end();
 	/* the owner still: what a trigger has put off to the commit runs in there */
 	end();
 	SetUserIdAndSecContext(user, context);
 	return true;
-}
-
-/*
- * ll_attempt does so and survives an error, which it returns, rolled back; NULL:
- * it succeeded, or *here says that there is no extension.
- */
-ErrorData *
-ll_attempt(void (*what) (LLWork *work, void *arg), void *arg, bool *here)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ErrorData  *volatile error = NULL;
-	volatile bool found = true;
-
-	PG_TRY();
-	{
-		stepping = true;
-		found = as_owner(what, arg);
-		stepping = false;
-	}
-	PG_CATCH();
-	{
-		stepping = false;
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		HOLD_INTERRUPTS();
-		FlushErrorState();
-		AbortCurrentTransaction();
-		RESUME_INTERRUPTS();
-		MemoryContextSwitchTo(context);
-	}
-	PG_END_TRY();
-	QueryCancelPending = false;
-	*here = found;
-	return error;
-}
-
-/* ll_past_cancel: what is attempted is done but for its commit, which no cancel cuts short. */
-void
-ll_past_cancel(void)
-{
-	stepping = false;
-	CHECK_FOR_INTERRUPTS();		/* one that came before */
-}
-
-/* One step of a job. */
-typedef struct JobStep
-{
-	LLJobId		job;
-	LLStep	   *step;
-} JobStep;
-
-static void
-do_step(LLWork *its_work, void *arg)
-{
-	JobStep    *s = arg;
-
-	ll_faulty_begin(s->job);
-	ll_jobs[s->job].step(its_work, s->step);
-	ll_faulty_end();
 }
 
 /* note writes down what a step did. */
@@ -361,11 +286,11 @@ note(LLJobId job, const LLStep *step)
 }
 
 /*
- * ll_at_fault tells whether an error may be that of the pair under work: not one
+ * at_fault tells whether an error may be that of the pair under work: not one
  * of locks, resources, cancels, or of a table that is not there.
  */
-bool
-ll_at_fault(const ErrorData *error)
+static bool
+at_fault(const ErrorData *error)
 {
 	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
 	{
@@ -390,7 +315,7 @@ fail(LLJobId job, ErrorData *error, LLStep *step)
 	LLBoardJob *line = &entry->job[job];
 	TimestampTz now = GetCurrentTimestamp();
 
-	step->more = ll_at_fault(error) && ll_faulty_add();
+	step->more = at_fault(error) && ll_faulty_add();
 
 	LWLockAcquire(ll_board->lock, LW_EXCLUSIVE);
 	line->next_at = step->more ? 0
@@ -421,15 +346,33 @@ fail(LLJobId job, ErrorData *error, LLStep *step)
 static bool
 try_step(LLJobId job, LLStep *step)
 {
-	JobStep		job_step = {job, step};
-	ErrorData  *error;
-	bool		here;
+	MemoryContext context = CurrentMemoryContext;
+	ErrorData  *volatile error = NULL;
+	volatile bool here = true;
 	Oid			extension;
 
 	*step = (LLStep) {.due_at = LL_NEVER};
 	pgstat_report_activity(STATE_RUNNING, ll_job_name(job));
 	self->doing = job + 1;
-	error = ll_attempt(do_step, &job_step, &here);
+	PG_TRY();
+	{
+		stepping = true;
+		here = do_step(job, step);
+		stepping = false;
+	}
+	PG_CATCH();
+	{
+		stepping = false;
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		HOLD_INTERRUPTS();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		RESUME_INTERRUPTS();
+		MemoryContextSwitchTo(context);
+	}
+	PG_END_TRY();
+	QueryCancelPending = false;
 	self->doing = 0;
 
 	if (error == NULL)
@@ -441,10 +384,10 @@ try_step(LLJobId job, LLStep *step)
 	*step = (LLStep) {.due_at = LL_NEVER};
 	work.after_subject = work.after_route = NULL;
 	extension = work.extension;
-	here = !ll_welcome() || ll_look();
+	here = !welcome() || look();
 	if (here && extension != work.extension)
 		step->more = true;		/* dropped and created again under the step's feet */
-	else if (here && ll_welcome())
+	else if (here && welcome())
 		fail(job, error, step);
 	FreeErrorData(error);
 	return here;
@@ -464,7 +407,7 @@ static bool
 one_round(Round *round)
 {
 	*round = (Round) {0};
-	for (int job = 0; job < LL_JOBS && ll_welcome(); job++)
+	for (int job = 0; job < LL_JOBS && welcome(); job++)
 	{
 		LLStep		step;
 
@@ -556,15 +499,13 @@ nap(int64 us)
 					 Max(1, (Min(us, LONGEST_NAP) + 999) / 1000), PG_WAIT_EXTENSION);
 }
 
-/* ll_take_in_settings follows a reload; false: there was none. */
-bool
-ll_take_in_settings(void)
+static void
+take_in_settings(void)
 {
 	if (!ConfigReloadPending)
-		return false;
+		return;
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
-	return true;
 }
 
 /*
@@ -584,17 +525,17 @@ serve(void)
 
 		ResetLatch(MyLatch);	/* before anything that a waker may have changed is read */
 		CHECK_FOR_INTERRUPTS();
-		(void) ll_take_in_settings();
-		if (!ll_welcome())
+		take_in_settings();
+		if (!welcome())
 			break;
 		clear_due();
 		if (!one_round(&round))
 		{
-			ll_set_presence(false);
+			set_presence(false);
 			return;
 		}
 		if (entry->presence != LL_PRESENT)
-			ll_set_presence(true);
+			set_presence(true);
 
 		left = round.more ? 0 : until_next();
 		if (round.left && left > 0)
@@ -631,12 +572,7 @@ limitledger_worker_main(Datum arg)
 		proc_exit(0);
 	BackgroundWorkerInitializeConnectionByOid(errand.database, InvalidOid, 0);
 	settle_down();
-	if (errand.kind == LL_WORKER_ADMISSION)
-		left_in_order = ll_serve_calls(self, errand.entry);
-	else
-	{
-		serve();
-		left_in_order = true;
-	}
+	serve();
+	left_in_order = true;
 	proc_exit(0);
 }

@@ -3,8 +3,7 @@
  *	  What _PG_init and the background workers know of one another.
  *
  * The launcher (launcher.c) starts, for a database in which something is due,
- * up to two workers (loop.c); each does its jobs (jobs.c) and leaves.  A third
- * decides calls in groups where a session has asked for it (admission.c).  DDL that
+ * up to two workers (loop.c); each does its jobs (jobs.c) and leaves.  DDL that
  * needs a database without sessions asks them to leave (ddl.c).
  */
 #ifndef LL_WORKER_WORKER_H

@@ -989,7 +989,9 @@ freeze(Spec *s, World *w, const Op *op, bool *wrote)
 	int			pair = pair_of(s, w, op->subject, op->route);
 	bool		frozen;
 
-	if (pair < 0 || (op->function == F_UNFREEZE && !s->pair[pair].exists))
+	if (op->function == F_FREEZE && pair < 0)
+		return refused("no_policy", NULL, -1, -1);
+	if (pair < 0 || !(op->function == F_FREEZE || s->pair[pair].exists))
 		return no("UNKNOWN", "pair", -1, -1);
 	frozen = s->pair[pair].exists && s->pair[pair].frozen;
 	enter(s, w, pair, wrote);

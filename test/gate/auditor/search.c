@@ -678,8 +678,10 @@ holds_nothing(const Call *call)
 	int			first;
 	const char *outcome;
 
-	if (call->function == F_GET || call->function == F_GET_BUDGET || call->function == F_CLAIM_UNKNOWN)
+	if (call->function == F_GET || call->function == F_GET_BUDGET)
 		return true;
+	if (call->function == F_CLAIM_UNKNOWN)	/* what it claimed it has locked */
+		return call->rows == 0;
 	if (call->end != END_DONE)
 		return false;
 	if (call->function == F_REPAY || call->function == F_FREEZE || call->function == F_UNFREEZE)

@@ -18,7 +18,7 @@
 
 enum
 {
-	UNITS_MAX = 126, STEPS_MAX = 64, SAVEPOINTS_MAX = 4, TRIES_MAX = 400000, SKIPS_MAX = 6
+	UNITS_MAX = 126, STEPS_MAX = 64, LOST_MAX = 4, TRIES_MAX = 400000, SKIPS_MAX = 6
 };
 
 typedef unsigned __int128 Set;
@@ -460,9 +460,6 @@ keep(Search *s, int depth, const Call *call, const Answer *a, int element, const
 static bool
 perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *due)
 {
-	static Spec saved[SAVEPOINTS_MAX];
-	int			name[SAVEPOINTS_MAX];
-	int			saves = 0;
 	char		why[400];
 
 	s->world.skips = skips;
@@ -473,29 +470,7 @@ perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *d
 		Answer		answer[OPS_MAX];
 
 		if (step->kind == STEP_SAVEPOINT)
-		{
-			if (saves == SAVEPOINTS_MAX)
-				s->world.too_big = true;
-			else
-			{
-				name[saves] = step->name;
-				spec_copy(&saved[saves++], state);
-			}
 			continue;
-		}
-		if (step->kind == STEP_ROLLBACK_TO)
-		{
-			int			at = saves - 1;
-
-			while (at >= 0 && name[at] != step->name)
-				at--;
-			if (at >= 0)
-			{
-				spec_copy(state, &saved[at]);
-				saves = at + 1;
-			}
-			continue;
-		}
 		s->world.clock = clock_of(s, step->call, s->world.clock);
 		s->world.hidden = s->hides ? step->hidden : 0;
 		if (step->call->function == F_RESERVE_BATCH && truth(argument(step->call, 10)))
@@ -666,10 +641,28 @@ extend_order(Search *s, const Spec *state, Set placed, int depth, int64_t clock)
 /*
  * Two things are not told: whether a call in a transaction whose answer was lost did
  * anything, and whether one that was refused ended holds on the way, and so keeps its
- * pair's lock.  Each is tried both ways, for all such calls at once.
+ * pair's lock.  Each is tried both ways: of the first LOST_MAX lost calls each on its
+ * own, those that are refused all at once.
  */
-static bool lost_did_nothing;
+static int	lost_did_nothing;	/* by bits */
+static int	lost_calls;
 static bool refusals_hold;
+
+/* did_nothing: a call whose answer was lost is taken for one without any effect. */
+static bool
+did_nothing(const Transaction *t, const Call *call)
+{
+	if (!t->is_explicit || call->end != END_LOST)
+		return false;
+	return lost_calls < LOST_MAX && (lost_did_nothing >> lost_calls++ & 1) != 0;
+}
+
+static bool
+is_sweep(Function f)
+{
+	return f == F_CLAIM_EXPIRING || f == F_FINISH_EXPIRING || f == F_EXPIRE_RESERVATIONS ||
+		f == F_EXPIRE_EXECUTIONS || f == F_REPAY_DEBTORS;
+}
 
 /* holds_nothing: a call that took no lock that lasts, and wrote nothing. */
 static bool
@@ -684,6 +677,8 @@ holds_nothing(const Call *call)
 		return call->rows == 0;
 	if (call->end != END_DONE)
 		return false;
+	if (is_sweep(call->function))
+		return number_of(column(call, 0, 0), 0) == 0 && number_of(column(call, 0, 1), 0) == 0;
 	if (call->function == F_REPAY || call->function == F_FREEZE || call->function == F_UNFREEZE)
 		return column(call, 0, 0) != NULL && column(call, 0, 0)[0] == 'U';
 	if (!is_receipt(call->function, &first))
@@ -697,6 +692,15 @@ holds_nothing(const Call *call)
 			return false;
 	}
 	return true;
+}
+
+static bool
+has_outcome(const Call *call, const char *outcome)
+{
+	int			first;
+
+	return is_receipt(call->function, &first) && call->end == END_DONE && call->rows == 1 &&
+		same_text(column(call, 0, first + R_OUTCOME), outcome);
 }
 
 static bool
@@ -716,6 +720,17 @@ stands_apart(const Unit *u, const Call *call, const Op *op)
 	bool		pair = false;
 	int			first;
 
+	if (is_sweep(call->function))
+		return true;			/* it found nothing that is due and free */
+	if (has_outcome(call, "UNKNOWN"))	/* whoever holds what it asks for knows it */
+	{
+		for (int i = 0; i < u->steps; i++)
+			for (int j = 0; u->step[i].kind == STEP_CALL && j < u->step[i].ops; j++)
+				if (u->step[i].op[j].subject == op->subject && u->step[i].op[j].id == op->id &&
+					!has_outcome(u->step[i].call, "REFUSED"))
+					return false;
+		return true;
+	}
 	/* What has ended stays so: it may be the transaction's own work. */
 	if (is_receipt(call->function, &first) && state_of(column(call, 0, first + R_STATE)) >= SETTLED &&
 		state_of(column(call, 0, first + R_STATE)) < NO_STATE)
@@ -790,6 +805,7 @@ add_alone(Search *s, const Transaction *t, const Step *step)
 	const Call *call = &s->in->call[step->call];
 	Unit	   *u = new_unit(s, t, t->one_snapshot ? t->begins : call->sent);
 
+	u->overlaps = t->steps > 1;	/* what its own transaction holds is not due to it */
 	if (call->end == END_DONE)	/* it was told, whatever became of its transaction */
 	{
 		u->optional = false;
@@ -805,13 +821,47 @@ is_answer(const Call *call)
 	return call->end != END_ERROR || strcmp(call->sqlstate, "LL301") == 0;
 }
 
+/*
+ * roll_back_to cuts off what a savepoint takes with it.  Until then all of the unit was
+ * true and held, which one that leaves nothing says; what came before goes on.
+ */
+static void
+roll_back_to(Search *s, Unit **u, const Step *step)
+{
+	Unit	   *whole;
+	int			kept;
+	bool		holds = false;
+
+	if (*u == NULL)
+		return;
+	for (kept = (*u)->steps; kept > 0; kept--)
+		if ((*u)->step[kept - 1].kind == STEP_SAVEPOINT && (*u)->step[kept - 1].name == step->name)
+			break;
+	if (kept == (*u)->steps)
+		return;
+	for (int i = 0; i < kept; i++)
+		holds = holds || (*u)->step[i].kind == STEP_CALL;
+	whole = *u;
+	if (holds)
+	{
+		whole = new_unit(s, (*u)->transaction, (*u)->from);
+		memcpy(whole->step, (*u)->step, sizeof(whole->step));
+		whole->steps = (*u)->steps;
+		(*u)->steps = kept;
+	}
+	else
+		*u = NULL;
+	whole->undone = true;
+	whole->optional = false;
+	whole->to = step->at;
+}
+
 /* add_transaction cuts a transaction where it held nothing yet. */
 static bool
 add_transaction(Search *s, const Transaction *t)
 {
 	Unit	   *u = NULL;
 	Op			op[OPS_MAX];
-	int			begins = 0;		/* the first step of u */
 
 	for (int i = 0; i < t->steps; i++)
 	{
@@ -820,7 +870,7 @@ add_transaction(Search *s, const Transaction *t)
 
 		if (call != NULL && (call->gateway || !is_answer(call)))
 			continue;
-		if (lost_did_nothing && t->is_explicit && call != NULL && call->end == END_LOST)
+		if (call != NULL && did_nothing(t, call))
 			continue;
 		if (call != NULL && holds_nothing(call) &&
 			(u == NULL || (ops_of(call, op) == 1 && stands_apart(u, call, op))))
@@ -829,36 +879,22 @@ add_transaction(Search *s, const Transaction *t)
 				return false;
 			continue;
 		}
+		if (step->kind == STEP_ROLLBACK_TO)
+		{
+			roll_back_to(s, &u, step);
+			continue;
+		}
 		if (u == NULL)
 		{
-			if (call == NULL && step->kind == STEP_ROLLBACK_TO)
-				continue;
-			/* A savepoint holds nothing; it is begun again with what follows it. */
-			if (call == NULL)
+			if (call == NULL)	/* a savepoint holds nothing; see below */
 				continue;
 			u = new_unit(s, t, call->sent);
-			begins = i;
 			for (int j = 0; j < i; j++)
 				if (t->step[j].kind == STEP_SAVEPOINT && !add(s, u, &t->step[j], false))
 					return false;
 		}
 		if (!add(s, u, step, false))
 			return false;
-		if (step->kind == STEP_ROLLBACK_TO)
-		{
-			bool		before = false;
-
-			/* All that it held was taken within the savepoint, and is given up. */
-			for (int j = begins; j < i; j++)
-				before = before || (t->step[j].kind == STEP_SAVEPOINT && t->step[j].name == step->name);
-			if (!before)
-			{
-				u->undone = true;
-				u->optional = false;
-				u->to = step->at;
-				u = NULL;
-			}
-		}
 	}
 	return true;
 }
@@ -895,6 +931,7 @@ search(Search *to, const History *history, const Interleaving *in, const Tables 
 	while (s.world.first_published < history->policies &&
 		   history->policy[s.world.first_published].line < in->begins)
 		s.world.first_published++;
+	lost_calls = 0;
 	for (int i = 0; i < in->transactions; i++)
 		if (!add_transaction(&s, &in->transaction[i]))
 			return false;
@@ -936,10 +973,11 @@ judge_order(const History *history, const Interleaving *in, const Tables *tables
 
 	if (!in->is_virtual)		/* workers move between the lines */
 		return false;
-	for (int i = 0; i < 4; i++)
+	lost_calls = 0;
+	for (int i = 0; i < 2 << lost_calls; i++)
 	{
-		lost_did_nothing = i & 1;
-		refusals_hold = i & 2;
+		refusals_hold = i & 1;
+		lost_did_nothing = i >> 1;
 		if (search(&s, history, in, tables, &known) || !known)
 			return known;
 		if (i == 0 || (s.answered && !first.answered))

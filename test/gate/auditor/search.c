@@ -574,6 +574,7 @@ try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
 	{
 		spec_copy(after, state);
 		s->world.clock = clock;
+		s->world.overlaps = u->overlaps;
 		if (perform(s, u, after, skips, depth, &due))
 			fits = extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
 								s->world.clock);
@@ -695,60 +696,10 @@ holds_nothing(const Call *call)
 }
 
 static bool
-has_outcome(const Call *call, const char *outcome)
-{
-	int			first;
-
-	return is_receipt(call->function, &first) && call->end == END_DONE && call->rows == 1 &&
-		same_text(column(call, 0, first + R_OUTCOME), outcome);
-}
-
-static bool
 takes_no_pair(Function f)
 {
 	return f == F_START || f == F_REPORT_UNKNOWN || f == F_REPORT_PROGRESS || f == F_GET ||
 		f == F_RESOLVE || f == F_START_BATCH;
-}
-
-/*
- * stands_apart: a call in a transaction that holds something already, about what it
- * does not hold: it may have met what another one committed after it, or before.
- */
-static bool
-stands_apart(const Unit *u, const Call *call, const Op *op)
-{
-	bool		pair = false;
-	int			first;
-
-	if (is_sweep(call->function))
-		return true;			/* it found nothing that is due and free */
-	if (has_outcome(call, "UNKNOWN"))	/* whoever holds what it asks for knows it */
-	{
-		for (int i = 0; i < u->steps; i++)
-			for (int j = 0; u->step[i].kind == STEP_CALL && j < u->step[i].ops; j++)
-				if (u->step[i].op[j].subject == op->subject && u->step[i].op[j].id == op->id &&
-					!has_outcome(u->step[i].call, "REFUSED"))
-					return false;
-		return true;
-	}
-	/* What has ended stays so: it may be the transaction's own work. */
-	if (is_receipt(call->function, &first) && state_of(column(call, 0, first + R_STATE)) >= SETTLED &&
-		state_of(column(call, 0, first + R_STATE)) < NO_STATE)
-		return false;
-	for (int i = 0; i < u->steps; i++)
-		for (int j = 0; u->step[i].kind == STEP_CALL && j < u->step[i].ops; j++)
-		{
-			const Op   *held = &u->step[i].op[j];
-
-			if (held->subject == op->subject && held->id != 0 && held->id == op->id)
-				return false;
-			if (held->key != 0 && held->key == op->key)
-				return false;
-			pair = pair || (!takes_no_pair(held->function) && held->function != F_PUBLISH);
-		}
-	/* Replays and conflicts of a reserve are about the reservation, whose row it does not lock. */
-	return !pair || takes_no_pair(call->function) ||
-		(call->function == F_RESERVE && column(call, 0, 0) != NULL && column(call, 0, 0)[0] != 'R');
 }
 
 static Unit *
@@ -798,14 +749,24 @@ add(Search *s, Unit *u, const Step *step, bool alone)
 	return to->ops > 0;
 }
 
-/* add_alone makes a unit of one call that happened within its own time. */
+/*
+ * add_alone makes a unit of one call that holds nothing, and so was true within its own
+ * time, after what its transaction held already: that much of it goes before the call,
+ * and leaves nothing here.
+ */
 static bool
-add_alone(Search *s, const Transaction *t, const Step *step)
+add_alone(Search *s, const Transaction *t, const Unit *held, const Step *step)
 {
 	const Call *call = &s->in->call[step->call];
 	Unit	   *u = new_unit(s, t, t->one_snapshot ? t->begins : call->sent);
 
-	u->overlaps = t->steps > 1;	/* what its own transaction holds is not due to it */
+	if (held != NULL)
+	{
+		u->undone = true;
+		u->steps = held->steps;
+		memcpy(u->step, held->step, sizeof(u->step[0]) * (size_t) held->steps);
+		u->from = u->from < held->from ? held->from : u->from;
+	}
 	if (call->end == END_DONE)	/* it was told, whatever became of its transaction */
 	{
 		u->optional = false;
@@ -814,7 +775,7 @@ add_alone(Search *s, const Transaction *t, const Step *step)
 	return add(s, u, step, true);
 }
 
-/* is_asked tells whether an error says something of the ledger: LL301 does (D6). */
+/* is_answer tells whether an error says something of the ledger: LL301 does (D6). */
 static bool
 is_answer(const Call *call)
 {
@@ -861,7 +822,6 @@ static bool
 add_transaction(Search *s, const Transaction *t)
 {
 	Unit	   *u = NULL;
-	Op			op[OPS_MAX];
 
 	for (int i = 0; i < t->steps; i++)
 	{
@@ -872,10 +832,9 @@ add_transaction(Search *s, const Transaction *t)
 			continue;
 		if (call != NULL && did_nothing(t, call))
 			continue;
-		if (call != NULL && holds_nothing(call) &&
-			(u == NULL || (ops_of(call, op) == 1 && stands_apart(u, call, op))))
+		if (call != NULL && holds_nothing(call))
 		{
-			if (!add_alone(s, t, step))
+			if (!add_alone(s, t, u, step))
 				return false;
 			continue;
 		}
@@ -899,16 +858,17 @@ add_transaction(Search *s, const Transaction *t)
 	return true;
 }
 
-/* published_after: the transaction that published a policy was told of later than `line`. */
+/* published_after: another transaction that published a policy was told of later than `line`. */
 static bool
-published_after(const Search *s, int policy, int line)
+published_after(const Search *s, int policy, const Transaction *own, int line)
 {
 	for (int i = 0; i < s->in->calls; i++)
 	{
 		const Call *c = &s->in->call[i];
 
 		if (c->function == F_PUBLISH && c->sent < policy && policy < c->back)
-			return s->in->transaction[c->transaction].end > line;
+			return &s->in->transaction[c->transaction] != own &&
+				s->in->transaction[c->transaction].end > line;
 	}
 	return false;
 }
@@ -950,7 +910,8 @@ search(Search *to, const History *history, const Interleaving *in, const Tables 
 		for (int k = 0; k < units[i].steps; k++)
 			for (int j = s.world.first_published; j < history->policies; j++)
 				if (j - s.world.first_published < 31 && units[i].step[k].call != NULL &&
-					published_after(&s, history->policy[j].line, units[i].step[k].call->back))
+					published_after(&s, history->policy[j].line, units[i].transaction,
+									units[i].step[k].call->back))
 				{
 					units[i].step[k].hidden |= 1 << (j - s.world.first_published);
 					units[i].hidden |= units[i].step[k].hidden;

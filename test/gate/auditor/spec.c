@@ -644,7 +644,8 @@ end_due(Spec *s, World *w, int pair, bool claim, bool finish, int64_t *claimed, 
 
 		if (r->pair < 0 || (pair >= 0 && r->pair != pair))
 			continue;
-		if (!((r->state == RESERVED && claim && now(s, w, r) >= r->expires) ||
+		/* A sweep looks for rows before it knows their pairs: by the clock as it stands. */
+		if (!((r->state == RESERVED && claim && (pair < 0 ? w->clock : now(s, w, r)) >= r->expires) ||
 			  (r->state == EXPIRING && finish)))
 			continue;
 		if (passed(w))
@@ -687,6 +688,16 @@ reserve(Spec *s, World *w, const Op *op, bool *wrote)
 
 	if (pair >= 0)
 		enter(s, w, pair, wrote);
+	/*
+	 * A fence is met when the row is inserted, if it was not there when the id was looked
+	 * up: what was done for the admission by then, holds that were ended, stays (D14).
+	 */
+	if (r != NULL && r->pair < 0 && pair >= 0 && w->overlaps)
+	{
+		a = capacity(s, w, pair, op->units, op->units, -1);
+		if (waits(&a) && passed(w))
+			end_due_of(s, w, pair, wrote);
+	}
 	if (r != NULL)				/* D2; a fence knows the digest alone (D11) */
 		return r->digest == op->digest && (r->pair < 0 || (r->asked == op->units && r->pair == pair))
 			? replayed(pair, i) : no("CONFLICT", "request", -1, i);
@@ -743,11 +754,16 @@ start(Spec *s, World *w, const Op *op)
 		return r->operation == op->key ? replayed(r->pair, i) : no("CONFLICT", "operation", r->pair, i);
 	if (r->state == RELEASED)
 		return refused("released", NULL, r->pair, i);
-	/* It locks no pair: what others make the pair see before its commit, it had not seen. */
+	/*
+	 * It locks no pair: what others make the pair see before its commit, it had not seen.
+	 * Its deadline tells what it had; without one, perhaps its own clock alone.
+	 */
 	at = now(s, w, r);
 	ttl = r->pair < 0 ? 0 : policy_of(w, &s->budget[r->budget])->execution_ttl;
 	if (op->deadline != NEVER && op->deadline - ttl >= w->clock && op->deadline - ttl < at)
 		at = op->deadline - ttl;
+	if (op->deadline == NEVER && w->overlaps && at > w->clock && passed(w))
+		at = w->clock;
 	if (r->state != RESERVED || at >= r->expires)
 		return refused("expired", NULL, r->pair, i);
 	if (elsewhere(s, op->subject, i, op->key))
@@ -883,6 +899,7 @@ extension(const Spec *s, const World *w, int i, const Op *op)
 static Answer
 extend(Spec *s, World *w, const Op *op, bool *wrote)
 {
+	static Spec before;
 	int			i = find(s, op->subject, op->id);
 	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
 	const SpecRecord *known;
@@ -891,6 +908,7 @@ extend(Spec *s, World *w, const Op *op, bool *wrote)
 
 	if (i < 0)
 		return unknown();
+	spec_copy(&before, s);
 	if (r->pair >= 0)
 		roll(s, w, r->pair, wrote);
 	known = recorded(s, EXTENSION, op->subject, -1, op->id, op->key);
@@ -905,6 +923,12 @@ extend(Spec *s, World *w, const Op *op, bool *wrote)
 	}
 	if (!is_accepted(&a))
 		return a;
+	if (op->units == 0 && !w->ended)	/* a deadline is the reservation's alone: no budget is written */
+	{
+		memcpy(s->pair, before.pair, sizeof(s->pair));
+		memcpy(s->budget, before.budget, sizeof(s->budget));
+		s->budgets = before.budgets;
+	}
 	s->budget[r->budget].available -= op->units;
 	s->budget[r->budget].reserved += op->units;
 	r->units += op->units;
@@ -1061,7 +1085,7 @@ sweep(Spec *s, World *w, const Op *op, bool *wrote)
 		{
 			SpecReservation *r = &s->reservation[i];
 
-			if (r->pair < 0 || r->state != STARTED || now(s, w, r) < r->expires || passed(w))
+			if (r->pair < 0 || r->state != STARTED || w->clock < r->expires || passed(w))
 				continue;
 			r->state = USAGE_UNKNOWN;
 			a.number++;

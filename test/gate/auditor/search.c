@@ -18,7 +18,7 @@
 
 enum
 {
-	UNITS_MAX = 126, STEPS_MAX = 64, LOST_MAX = 4, TRIES_MAX = 400000, SKIPS_MAX = 6
+	UNITS_MAX = 126, STEPS_MAX = 64, DOUBTS_MAX = 5, TRIES_MAX = 400000, SKIPS_MAX = 6
 };
 
 typedef unsigned __int128 Set;
@@ -216,6 +216,8 @@ differs_from_budget(const Search *s, const Spec *state, World *w, const Op *op, 
 	pair = spec_present(&present, w, op->subject, op->route);
 	if (pair < 0 || call->rows == 0)
 		return false;
+	if (!spec_fits(&present) && state->pair[pair].exists)
+		spec_copy(&present, state); /* what can't be booked is not shown (A2) */
 	b = &present.budget[present.pair[pair].head];
 	{
 		int64_t		should[16] = {
@@ -641,21 +643,33 @@ extend_order(Search *s, const Spec *state, Set placed, int depth, int64_t clock)
 
 /*
  * Two things are not told: whether a call in a transaction whose answer was lost did
- * anything, and whether one that was refused ended holds on the way, and so keeps its
- * pair's lock.  Each is tried both ways: of the first LOST_MAX lost calls each on its
- * own, those that are refused all at once.
+ * anything, and whether one that took nothing ended holds on the way, and so keeps its
+ * pair's lock.  Each is tried both ways, the first DOUBTS_MAX of them.
  */
-static int	lost_did_nothing;	/* by bits */
-static int	lost_calls;
-static bool refusals_hold;
+static int	doubts;
+static int	otherwise;			/* by bits: it did nothing, or it holds the pair */
 
-/* did_nothing: a call whose answer was lost is taken for one without any effect. */
 static bool
-did_nothing(const Transaction *t, const Call *call)
+goes_otherwise(void)
 {
-	if (!t->is_explicit || call->end != END_LOST)
+	return doubts < DOUBTS_MAX && (otherwise >> doubts++ & 1) != 0;
+}
+
+/* may_end_holds: one that wanted units and took none, refused or met by a fence (D14). */
+static bool
+may_end_holds(const Call *call)
+{
+	int			first;
+	const char *kind;
+
+	if (call->end != END_DONE || call->rows != 1 || !is_receipt(call->function, &first))
 		return false;
-	return lost_calls < LOST_MAX && (lost_did_nothing >> lost_calls++ & 1) != 0;
+	kind = column(call, 0, first + R_RETRY_KIND);
+	if (call->function == F_RESERVE && truth(column(call, 0, first + R_REPLAYED)))
+		return state_of(column(call, 0, first + R_STATE)) == RELEASED;
+	return (call->function == F_RESERVE || call->function == F_EXTEND) && kind != NULL &&
+		column(call, 0, first + R_OUTCOME)[0] == 'R' && strcmp(kind, "never") != 0 &&
+		strcmp(kind, "operator") != 0;
 }
 
 static bool
@@ -688,8 +702,6 @@ holds_nothing(const Call *call)
 	{
 		outcome = column(call, i, first + R_OUTCOME);
 		if (outcome == NULL || (outcome[0] == 'A' && !truth(column(call, i, first + R_REPLAYED))))
-			return false;
-		if (refusals_hold && outcome[0] == 'R' && (call->function == F_RESERVE || call->function == F_EXTEND))
 			return false;
 	}
 	return true;
@@ -726,7 +738,7 @@ new_unit(Search *s, const Transaction *t, int from)
 
 /* add puts a step into a unit; false if the specification does not know its call. */
 static bool
-add(Search *s, Unit *u, const Step *step, bool alone)
+add(Search *s, Unit *u, const Step *step)
 {
 	UnitStep   *to;
 	Op			op[OPS_MAX];
@@ -744,8 +756,7 @@ add(Search *s, Unit *u, const Step *step, bool alone)
 	to->ops = ops_of(to->call, op);
 	to->op = arena_new(sizeof(Op) * (size_t) (to->ops + 1));
 	memcpy(to->op, op, sizeof(Op) * (size_t) to->ops);
-	to->advisory = takes_no_pair(to->call->function) ||
-		(!alone && holds_nothing(to->call));
+	to->advisory = takes_no_pair(to->call->function);
 	return to->ops > 0;
 }
 
@@ -772,7 +783,7 @@ add_alone(Search *s, const Transaction *t, const Unit *held, const Step *step)
 		u->optional = false;
 		u->to = call->back;
 	}
-	return add(s, u, step, true);
+	return add(s, u, step);
 }
 
 /* is_answer tells whether an error says something of the ledger: LL301 does (D6). */
@@ -830,9 +841,10 @@ add_transaction(Search *s, const Transaction *t)
 
 		if (call != NULL && (call->gateway || !is_answer(call)))
 			continue;
-		if (call != NULL && did_nothing(t, call))
+		if (t->is_explicit && call != NULL && call->end == END_LOST && goes_otherwise())
 			continue;
-		if (call != NULL && holds_nothing(call))
+		if (call != NULL && holds_nothing(call) &&
+			!(t->is_explicit && may_end_holds(call) && goes_otherwise()))
 		{
 			if (!add_alone(s, t, u, step))
 				return false;
@@ -849,10 +861,10 @@ add_transaction(Search *s, const Transaction *t)
 				continue;
 			u = new_unit(s, t, call->sent);
 			for (int j = 0; j < i; j++)
-				if (t->step[j].kind == STEP_SAVEPOINT && !add(s, u, &t->step[j], false))
+				if (t->step[j].kind == STEP_SAVEPOINT && !add(s, u, &t->step[j]))
 					return false;
 		}
-		if (!add(s, u, step, false))
+		if (!add(s, u, step))
 			return false;
 	}
 	return true;
@@ -891,7 +903,7 @@ search(Search *to, const History *history, const Interleaving *in, const Tables 
 	while (s.world.first_published < history->policies &&
 		   history->policy[s.world.first_published].line < in->begins)
 		s.world.first_published++;
-	lost_calls = 0;
+	doubts = 0;
 	for (int i = 0; i < in->transactions; i++)
 		if (!add_transaction(&s, &in->transaction[i]))
 			return false;
@@ -934,14 +946,12 @@ judge_order(const History *history, const Interleaving *in, const Tables *tables
 
 	if (!in->is_virtual)		/* workers move between the lines */
 		return false;
-	lost_calls = 0;
-	for (int i = 0; i < 2 << lost_calls; i++)
+	doubts = 0;
+	for (otherwise = 0; otherwise < 1 << doubts; otherwise++)
 	{
-		refusals_hold = i & 1;
-		lost_did_nothing = i >> 1;
 		if (search(&s, history, in, tables, &known) || !known)
 			return known;
-		if (i == 0 || (s.answered && !first.answered))
+		if (otherwise == 0 || (s.answered && !first.answered))
 			first = s;
 	}
 	if (first.answered)

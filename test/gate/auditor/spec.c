@@ -1214,9 +1214,9 @@ decide(Spec *s, World *w, const Op *op, bool *wrote)
 	}
 }
 
-/* fits tells whether every column and sum is a bigint (A2). */
-static bool
-fits(const Spec *s)
+/* spec_fits tells whether every column and sum is a bigint (A2). */
+bool
+spec_fits(const Spec *s)
 {
 	for (int i = 0; i < s->budgets; i++)
 	{
@@ -1257,7 +1257,7 @@ spec_call(Spec *s, World *w, const Op *op)
 	w->overflow = false;
 	w->ended = false;
 	a = decide(s, w, op, &wrote);
-	if (w->overflow || ((a.wrote || w->ended) && !fits(s)))
+	if (w->overflow || ((a.wrote || w->ended) && !spec_fits(s)))
 	{
 		spec_copy(s, &before);
 		return no("OVERFLOW", NULL, -1, -1);

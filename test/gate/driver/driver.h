@@ -444,6 +444,7 @@ typedef struct Options
 	int			group;
 	int			remake;
 	bool		keep;
+	bool		first;
 } Options;
 
 extern Options options;

@@ -459,6 +459,8 @@ spec_available(const Spec *s, World *w, int pair, int64_t *debt, bool *frozen)
 
 	spec_copy(&copy, s);
 	enter(&copy, w, pair, &wrote);
+	if (!spec_fits(&copy) && s->pair[pair].exists)
+		spec_copy(&copy, s);	/* what can't be booked is not shown (A2) */
 	if (debt != NULL)
 		*debt = spec_debt(&copy, pair);
 	if (frozen != NULL)

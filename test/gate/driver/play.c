@@ -692,6 +692,8 @@ call_failed(Lane *lane, Session *session, const PGresult *result)
 		return;
 	session->failed = true;
 	session->clock = -1;
+	if (session->call > 0 && session->command[session->answered - 1] != COMMAND_CALL)
+		session->savepoint = false; /* a cancel came before the call: it may not be set */
 	if (session->call > 0 && reply_is_lost(&lane->call[session->call]))
 	{
 		text_add(&lane->history, "<\t%d\tlost\n", session->call);
@@ -736,6 +738,13 @@ session_answered(Lane *lane, Session *session)
 	session->call = 0;
 	if (session->transaction != 0 && PQtransactionStatus(session->conn) == PQTRANS_INERROR)
 		session->aborted = true;
+	if (session->transaction != 0 && PQtransactionStatus(session->conn) == PQTRANS_IDLE)
+	{
+		/* The cancel met BEGIN. */
+		write_transaction(lane, session, "rolledback", NULL);
+		transaction_ended(lane, session, false, true);
+		lane->skipping[session->actor] = true;
+	}
 }
 
 /* play_read takes what a socket has. */

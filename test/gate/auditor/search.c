@@ -30,6 +30,7 @@ typedef struct UnitStep
 	int			name;
 	bool		advisory;		/* its figures may be of another instant, see differs() */
 	int			hidden;			/* policies that came after it had its lock, perhaps */
+	int			hidden_first;	/* and after a first row was there */
 	int			ops;
 	Op		   *op;
 } UnitStep;
@@ -55,7 +56,7 @@ typedef struct Search
 	World		world;
 	int			units;
 	Unit	   *unit;
-	bool		hides;			/* policies that came late are not seen */
+	int			hides;			/* policies that are not seen where they came late */
 	long		tries;
 	int			deepest;
 	Check		check;			/* what was wrong there */
@@ -474,7 +475,8 @@ perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *d
 		if (step->kind == STEP_SAVEPOINT)
 			continue;
 		s->world.clock = clock_of(s, step->call, s->world.clock);
-		s->world.hidden = s->hides ? step->hidden : 0;
+		s->world.hidden = s->hides & step->hidden;
+		s->world.hidden_first = s->hides & step->hidden_first;
 		if (step->call->function == F_RESERVE_BATCH && truth(argument(step->call, 10)))
 		{
 			spec_require_all(state, &s->world, step->op, step->ops, answer);
@@ -562,6 +564,25 @@ rows_fit(Search *s, const Spec *state, char *why, size_t size)
 
 static bool extend_order(Search *s, const Spec *state, Set placed, int depth, int64_t clock);
 
+/* attempt places one unit next, in one way; `hides` are the policies that it may have missed. */
+static bool
+attempt(Search *s, const Spec *state, Spec *after, Set placed, int depth, int n, int64_t clock,
+		uint64_t skips, int hides, int *due)
+{
+	const Unit *u = &s->unit[n];
+	bool		fits;
+
+	spec_copy(after, state);
+	s->world.clock = clock;
+	s->world.overlaps = u->overlaps;
+	s->hides = hides;
+	fits = perform(s, u, after, skips, depth, due);
+	s->hides = 0;
+	s->world.hidden = s->world.hidden_first = 0;
+	return fits && extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
+								s->world.clock);
+}
+
 /* try places one unit next, in each way that its sweeps may have passed rows by. */
 static bool
 try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
@@ -574,27 +595,14 @@ try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
 
 	for (uint64_t skips = 0; !fits; skips++)
 	{
-		spec_copy(after, state);
-		s->world.clock = clock;
-		s->world.overlaps = u->overlaps;
-		if (perform(s, u, after, skips, depth, &due))
-			fits = extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
-								s->world.clock);
-		/* What had committed when the lock was taken decides, not what had at the commit. */
-		if (!fits && (state->published & u->hidden) != 0)
+		int			missed = state->published & u->hidden;
+
+		fits = attempt(s, state, after, placed, depth, n, clock, skips, 0, &due);
+		/* What had committed when the lock was taken decides: of late ones, some or all are missed. */
+		while (!fits && missed != 0)
 		{
-			spec_copy(after, state);
-			s->world.clock = clock;
-			s->hides = true;
-			if (perform(s, u, after, skips, depth, &due))
-			{
-				s->hides = false;
-				s->world.hidden = 0;
-				fits = extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
-									s->world.clock);
-			}
-			s->hides = false;
-			s->world.hidden = 0;
+			fits = attempt(s, state, after, placed, depth, n, clock, skips, missed, &due);
+			missed &= missed - 1;
 		}
 		most = due > most ? due : most;
 		if (!u->overlaps || skips + 1 >= (uint64_t) 1 << (most < SKIPS_MAX ? most : SKIPS_MAX))
@@ -870,19 +878,18 @@ add_transaction(Search *s, const Transaction *t)
 	return true;
 }
 
-/* published_after: another transaction that published a policy was told of later than `line`. */
-static bool
-published_after(const Search *s, int policy, const Transaction *own, int line)
+/* told_of is the line at which another transaction was told that it had published a policy. */
+static int
+told_of(const Search *s, int policy, const Transaction *own)
 {
 	for (int i = 0; i < s->in->calls; i++)
 	{
 		const Call *c = &s->in->call[i];
 
 		if (c->function == F_PUBLISH && c->sent < policy && policy < c->back)
-			return &s->in->transaction[c->transaction] != own &&
-				s->in->transaction[c->transaction].end > line;
+			return &s->in->transaction[c->transaction] == own ? 0 : s->in->transaction[c->transaction].end;
 	}
-	return false;
+	return 0;
 }
 
 /* search looks for an order; *known: it knows all calls, and came to an end. */
@@ -921,13 +928,20 @@ search(Search *to, const History *history, const Interleaving *in, const Tables 
 	for (int i = 0; i < s.units; i++)
 		for (int k = 0; k < units[i].steps; k++)
 			for (int j = s.world.first_published; j < history->policies; j++)
-				if (j - s.world.first_published < 31 && units[i].step[k].call != NULL &&
-					published_after(&s, history->policy[j].line, units[i].transaction,
-									units[i].step[k].call->back))
-				{
-					units[i].step[k].hidden |= 1 << (j - s.world.first_published);
-					units[i].hidden |= units[i].step[k].hidden;
-				}
+			{
+				UnitStep   *step = &units[i].step[k];
+				int			bit = 1 << (j - s.world.first_published);
+				int			told;
+
+				if (j - s.world.first_published >= 31 || step->call == NULL)
+					continue;
+				told = told_of(&s, history->policy[j].line, units[i].transaction);
+				if (told > step->call->sent)
+					step->hidden |= bit;
+				if (told > step->call->back)
+					step->hidden_first |= bit;
+				units[i].hidden |= step->hidden;
+			}
 	met_run++;
 	met_count = 0;
 	memset(&empty, 0, sizeof(empty));

@@ -367,7 +367,7 @@ next_policy(const Spec *s, const World *w, const SpecPair *pr, int last)
 			continue;
 		if (p->line > w->begins &&
 			!(i - w->first_published < 31 &&
-			  ((s->published & ~w->hidden) >> (i - w->first_published) & 1)))
+			  ((s->published & ~(pr->exists ? w->hidden : w->hidden_first)) >> (i - w->first_published) & 1)))
 			continue;
 		if (last >= 0 && p->generation <= h->policy[last].generation)
 			continue;

@@ -126,6 +126,7 @@ typedef struct World
 	bool		too_big;
 	bool		ended;			/* holds were ended on the way (D14) */
 	int			hidden;			/* policies that were not there yet when the lock was taken */
+	int			hidden_first;	/* or not yet when a first row was there, whose making is its lock */
 	bool		overflow;		/* a sum left bigint (A2) */
 } World;
 

@@ -217,8 +217,6 @@ differs_from_budget(const Search *s, const Spec *state, World *w, const Op *op, 
 	pair = spec_present(&present, w, op->subject, op->route);
 	if (pair < 0 || call->rows == 0)
 		return false;
-	if (!spec_fits(&present) && state->pair[pair].exists)
-		spec_copy(&present, state); /* what can't be booked is not shown (A2) */
 	b = &present.budget[present.pair[pair].head];
 	{
 		int64_t		should[16] = {

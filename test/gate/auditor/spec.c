@@ -17,6 +17,12 @@ smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+static Wide
+smaller_wide(Wide a, Wide b)
+{
+	return a < b ? a : b;
+}
+
 static int64_t
 larger(int64_t a, int64_t b)
 {
@@ -247,7 +253,7 @@ repay(Spec *s, int pair, int64_t units, bool *wrote)
 
 /* open_budget closes the head and opens the next one with what it takes over (B5). */
 static void
-open_budget(Spec *s, World *w, int pair, int policy, int64_t net, int line, bool whole, bool *wrote)
+open_budget(Spec *s, World *w, int pair, int policy, int64_t at, int64_t net, int line, bool whole, bool *wrote)
 {
 	SpecPair   *pr = &s->pair[pair];
 	const Policy *p = &w->history->policy[policy];
@@ -255,7 +261,7 @@ open_budget(Spec *s, World *w, int pair, int policy, int64_t net, int line, bool
 
 	if (pr->exists)
 		head(s, pair)->closing = head(s, pair)->available;
-	b.epoch = epoch_of(p, pr->at);
+	b.epoch = epoch_of(p, at);
 	b.carried = net < 0 ? 0 : smaller(net, p->cap);
 	b.deficit = net < 0 ? -net : 0;
 	b.opening = b.available = b.carried - repay(s, pair, b.carried, wrote);
@@ -269,7 +275,10 @@ open_budget(Spec *s, World *w, int pair, int policy, int64_t net, int line, bool
 	*wrote = true;
 }
 
-/* accrue mints what continuous refill brought since the last time (C4). */
+/*
+ * accrue mints what continuous refill brought since the last time (C4).  What the budget
+ * can't hold any more stays due, for the next one (A2).
+ */
 static void
 accrue(Spec *s, World *w, int pair, int64_t to, bool *wrote)
 {
@@ -278,20 +287,15 @@ accrue(Spec *s, World *w, int pair, int64_t to, bool *wrote)
 	const Policy *p = policy_of(w, b);
 	Wide		parts = (Wide) (to - pr->at) * p->units + pr->remainder;
 	Wide		room = (Wide) p->cap - b->available + spec_debt(s, pair);
-	int64_t		whole;
+	Wide		whole = smaller_wide(parts / p->interval, room);
 	int64_t		rest;
 
-	if (parts / p->interval >= room)	/* full and free of debt: the fraction is dropped */
-	{
-		whole = (int64_t) room;
-		pr->remainder = 0;
-	}
-	else
-	{
-		whole = (int64_t) (parts / p->interval);
-		pr->remainder = (int64_t) (parts % p->interval);
-	}
-	rest = whole - repay(s, pair, whole, wrote);
+	if (whole > (Wide) INT64_MAX - b->opening - b->minted - b->issued)
+		return;
+	/* full and free of debt: the fraction is dropped */
+	pr->remainder = whole == room ? 0 : (int64_t) (parts % p->interval);
+	pr->at = to;
+	rest = (int64_t) whole - repay(s, pair, (int64_t) whole, wrote);
 	b->minted += rest;
 	b->available += rest;
 }
@@ -309,24 +313,25 @@ advance(Spec *s, World *w, int pair, int64_t to, bool *wrote)
 		return;
 	if (p->kind == CONTINUOUS)
 		accrue(s, w, pair, to, wrote);
-	pr->at = to;
+	else
+		pr->at = to;
 	epoch = epoch_of(p, to);
 	if (epoch <= b->epoch)
 		return;
 	if (p->kind != WINDOW)		/* B5: what is available goes on */
 	{
-		open_budget(s, w, pair, b->policy, b->available, b->line, false, wrote);
+		open_budget(s, w, pair, b->policy, to, b->available, b->line, false, wrote);
 		return;
 	}
 	for (int64_t start = b->epoch + p->epoch; start < epoch; start += p->epoch)
 		if (repay(s, pair, p->cap, wrote) == 0) /* E2: windows that passed unopened */
 			break;
-	open_budget(s, w, pair, b->policy, p->cap, b->line + 1, true, wrote);
+	open_budget(s, w, pair, b->policy, to, p->cap, b->line + 1, true, wrote);
 }
 
-/* take_over moves the pair to the next generation, at the instant pr->at (B5). */
+/* take_over moves the pair to the next generation, at an instant (B5). */
 static void
-take_over(Spec *s, World *w, int pair, int policy, bool *wrote)
+take_over(Spec *s, World *w, int pair, int policy, int64_t at, bool *wrote)
 {
 	SpecPair   *pr = &s->pair[pair];
 	SpecBudget *b = head(s, pair);
@@ -334,10 +339,10 @@ take_over(Spec *s, World *w, int pair, int policy, bool *wrote)
 	const Policy *new = &w->history->policy[policy];
 
 	if (old->kind == WINDOW && new->kind == WINDOW && old->epoch == new->epoch && b->whole)
-		open_budget(s, w, pair, policy, b->available - b->deficit + new->cap - old->cap, b->line,
-					true, wrote);
+		open_budget(s, w, pair, policy, at, b->available - b->deficit + new->cap - old->cap,
+					b->line, true, wrote);
 	else						/* any other change: what is available, no deficit */
-		open_budget(s, w, pair, policy, b->available, b->line, false, wrote);
+		open_budget(s, w, pair, policy, at, b->available, b->line, false, wrote);
 	if (old->kind == CONTINUOUS && new->kind == CONTINUOUS)
 		pr->remainder = (int64_t) ((Wide) pr->remainder * new->interval / old->interval);
 	else
@@ -399,8 +404,10 @@ roll(Spec *s, World *w, int pair, bool *wrote)
 	pr->seen = larger(pr->seen, w->clock);	/* A3 */
 	while ((next = next_policy(s, w, pr, pr->in_force)) >= 0)
 	{
-		advance(s, w, pair, smaller(w->history->policy[next].since, pr->seen), wrote);
-		take_over(s, w, pair, next, wrote);
+		int64_t		at = larger(smaller(w->history->policy[next].since, pr->seen), pr->at);
+
+		advance(s, w, pair, at, wrote);
+		take_over(s, w, pair, next, at, wrote);
 	}
 	advance(s, w, pair, pr->seen, wrote);
 }
@@ -447,7 +454,7 @@ enter(Spec *s, World *w, int pair, bool *wrote)
 	p = &w->history->policy[pr->in_force];
 	pr->seen = pr->at = w->clock;
 	pr->remainder = 0;
-	open_budget(s, w, pair, pr->in_force, p->cap, 1, p->kind == WINDOW, &opened);
+	open_budget(s, w, pair, pr->in_force, pr->at, p->cap, 1, p->kind == WINDOW, &opened);
 	pr->exists = true;
 }
 
@@ -459,8 +466,6 @@ spec_available(const Spec *s, World *w, int pair, int64_t *debt, bool *frozen)
 
 	spec_copy(&copy, s);
 	enter(&copy, w, pair, &wrote);
-	if (!spec_fits(&copy) && s->pair[pair].exists)
-		spec_copy(&copy, s);	/* what can't be booked is not shown (A2) */
 	if (debt != NULL)
 		*debt = spec_debt(&copy, pair);
 	if (frozen != NULL)
@@ -1216,9 +1221,9 @@ decide(Spec *s, World *w, const Op *op, bool *wrote)
 	}
 }
 
-/* spec_fits tells whether every column and sum is a bigint (A2). */
-bool
-spec_fits(const Spec *s)
+/* fits tells whether every column and sum is a bigint (A2). */
+static bool
+fits(const Spec *s)
 {
 	for (int i = 0; i < s->budgets; i++)
 	{
@@ -1259,7 +1264,7 @@ spec_call(Spec *s, World *w, const Op *op)
 	w->overflow = false;
 	w->ended = false;
 	a = decide(s, w, op, &wrote);
-	if (w->overflow || ((a.wrote || w->ended) && !spec_fits(s)))
+	if (w->overflow || ((a.wrote || w->ended) && !fits(s)))
 	{
 		spec_copy(s, &before);
 		return no("OVERFLOW", NULL, -1, -1);

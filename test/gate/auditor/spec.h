@@ -149,9 +149,6 @@ extern int64_t spec_available(const Spec *s, World *w, int pair, int64_t *debt, 
 /* spec_present brings a pair to the present in a copy, for a reader. */
 extern int	spec_present(Spec *s, World *w, int subject, int route);
 
-/* spec_fits tells whether every column and sum is a bigint (A2). */
-extern bool spec_fits(const Spec *s);
-
 extern int64_t spec_debt(const Spec *s, int pair);
 extern int64_t spec_outstanding(const Spec *s, int pair);
 

@@ -18,7 +18,7 @@
 
 enum
 {
-	UNITS_MAX = 126, STEPS_MAX = 64, SAVEPOINTS_MAX = 4, TRIES_MAX = 400000, SKIPS_MAX = 6
+	UNITS_MAX = 126, STEPS_MAX = 64, DOUBTS_MAX = 5, TRIES_MAX = 400000, SKIPS_MAX = 6
 };
 
 typedef unsigned __int128 Set;
@@ -30,6 +30,7 @@ typedef struct UnitStep
 	int			name;
 	bool		advisory;		/* its figures may be of another instant, see differs() */
 	int			hidden;			/* policies that came after it had its lock, perhaps */
+	int			hidden_first;	/* and after a first row was there */
 	int			ops;
 	Op		   *op;
 } UnitStep;
@@ -55,7 +56,7 @@ typedef struct Search
 	World		world;
 	int			units;
 	Unit	   *unit;
-	bool		hides;			/* policies that came late are not seen */
+	int			hides;			/* policies that are not seen where they came late */
 	long		tries;
 	int			deepest;
 	Check		check;			/* what was wrong there */
@@ -460,9 +461,6 @@ keep(Search *s, int depth, const Call *call, const Answer *a, int element, const
 static bool
 perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *due)
 {
-	static Spec saved[SAVEPOINTS_MAX];
-	int			name[SAVEPOINTS_MAX];
-	int			saves = 0;
 	char		why[400];
 
 	s->world.skips = skips;
@@ -473,31 +471,10 @@ perform(Search *s, const Unit *u, Spec *state, uint64_t skips, int depth, int *d
 		Answer		answer[OPS_MAX];
 
 		if (step->kind == STEP_SAVEPOINT)
-		{
-			if (saves == SAVEPOINTS_MAX)
-				s->world.too_big = true;
-			else
-			{
-				name[saves] = step->name;
-				spec_copy(&saved[saves++], state);
-			}
 			continue;
-		}
-		if (step->kind == STEP_ROLLBACK_TO)
-		{
-			int			at = saves - 1;
-
-			while (at >= 0 && name[at] != step->name)
-				at--;
-			if (at >= 0)
-			{
-				spec_copy(state, &saved[at]);
-				saves = at + 1;
-			}
-			continue;
-		}
 		s->world.clock = clock_of(s, step->call, s->world.clock);
-		s->world.hidden = s->hides ? step->hidden : 0;
+		s->world.hidden = s->hides & step->hidden;
+		s->world.hidden_first = s->hides & step->hidden_first;
 		if (step->call->function == F_RESERVE_BATCH && truth(argument(step->call, 10)))
 		{
 			spec_require_all(state, &s->world, step->op, step->ops, answer);
@@ -585,6 +562,25 @@ rows_fit(Search *s, const Spec *state, char *why, size_t size)
 
 static bool extend_order(Search *s, const Spec *state, Set placed, int depth, int64_t clock);
 
+/* attempt places one unit next, in one way; `hides` are the policies that it may have missed. */
+static bool
+attempt(Search *s, const Spec *state, Spec *after, Set placed, int depth, int n, int64_t clock,
+		uint64_t skips, int hides, int *due)
+{
+	const Unit *u = &s->unit[n];
+	bool		fits;
+
+	spec_copy(after, state);
+	s->world.clock = clock;
+	s->world.overlaps = u->overlaps;
+	s->hides = hides;
+	fits = perform(s, u, after, skips, depth, due);
+	s->hides = 0;
+	s->world.hidden = s->world.hidden_first = 0;
+	return fits && extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
+								s->world.clock);
+}
+
 /* try places one unit next, in each way that its sweeps may have passed rows by. */
 static bool
 try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
@@ -597,26 +593,14 @@ try(Search *s, const Spec *state, Set placed, int depth, int n, int64_t clock)
 
 	for (uint64_t skips = 0; !fits; skips++)
 	{
-		spec_copy(after, state);
-		s->world.clock = clock;
-		if (perform(s, u, after, skips, depth, &due))
-			fits = extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
-								s->world.clock);
-		/* What had committed when the lock was taken decides, not what had at the commit. */
-		if (!fits && (state->published & u->hidden) != 0)
+		int			missed = state->published & u->hidden;
+
+		fits = attempt(s, state, after, placed, depth, n, clock, skips, 0, &due);
+		/* What had committed when the lock was taken decides: of late ones, some or all are missed. */
+		while (!fits && missed != 0)
 		{
-			spec_copy(after, state);
-			s->world.clock = clock;
-			s->hides = true;
-			if (perform(s, u, after, skips, depth, &due))
-			{
-				s->hides = false;
-				s->world.hidden = 0;
-				fits = extend_order(s, u->undone ? state : after, placed | (Set) 1 << n, depth + 1,
-									s->world.clock);
-			}
-			s->hides = false;
-			s->world.hidden = 0;
+			fits = attempt(s, state, after, placed, depth, n, clock, skips, missed, &due);
+			missed &= missed - 1;
 		}
 		most = due > most ? due : most;
 		if (!u->overlaps || skips + 1 >= (uint64_t) 1 << (most < SKIPS_MAX ? most : SKIPS_MAX))
@@ -665,11 +649,41 @@ extend_order(Search *s, const Spec *state, Set placed, int depth, int64_t clock)
 
 /*
  * Two things are not told: whether a call in a transaction whose answer was lost did
- * anything, and whether one that was refused ended holds on the way, and so keeps its
- * pair's lock.  Each is tried both ways, for all such calls at once.
+ * anything, and whether one that took nothing ended holds on the way, and so keeps its
+ * pair's lock.  Each is tried both ways, the first DOUBTS_MAX of them.
  */
-static bool lost_did_nothing;
-static bool refusals_hold;
+static int	doubts;
+static int	otherwise;			/* by bits: it did nothing, or it holds the pair */
+
+static bool
+goes_otherwise(void)
+{
+	return doubts < DOUBTS_MAX && (otherwise >> doubts++ & 1) != 0;
+}
+
+/* may_end_holds: one that wanted units and took none, refused or met by a fence (D14). */
+static bool
+may_end_holds(const Call *call)
+{
+	int			first;
+	const char *kind;
+
+	if (call->end != END_DONE || call->rows != 1 || !is_receipt(call->function, &first))
+		return false;
+	kind = column(call, 0, first + R_RETRY_KIND);
+	if (call->function == F_RESERVE && truth(column(call, 0, first + R_REPLAYED)))
+		return state_of(column(call, 0, first + R_STATE)) == RELEASED;
+	return (call->function == F_RESERVE || call->function == F_EXTEND) && kind != NULL &&
+		column(call, 0, first + R_OUTCOME)[0] == 'R' && strcmp(kind, "never") != 0 &&
+		strcmp(kind, "operator") != 0;
+}
+
+static bool
+is_sweep(Function f)
+{
+	return f == F_CLAIM_EXPIRING || f == F_FINISH_EXPIRING || f == F_EXPIRE_RESERVATIONS ||
+		f == F_EXPIRE_EXECUTIONS || f == F_REPAY_DEBTORS;
+}
 
 /* holds_nothing: a call that took no lock that lasts, and wrote nothing. */
 static bool
@@ -678,10 +692,14 @@ holds_nothing(const Call *call)
 	int			first;
 	const char *outcome;
 
-	if (call->function == F_GET || call->function == F_GET_BUDGET || call->function == F_CLAIM_UNKNOWN)
+	if (call->function == F_GET || call->function == F_GET_BUDGET)
 		return true;
+	if (call->function == F_CLAIM_UNKNOWN)	/* what it claimed it has locked */
+		return call->rows == 0;
 	if (call->end != END_DONE)
 		return false;
+	if (is_sweep(call->function))
+		return number_of(column(call, 0, 0), 0) == 0 && number_of(column(call, 0, 1), 0) == 0;
 	if (call->function == F_REPAY || call->function == F_FREEZE || call->function == F_UNFREEZE)
 		return column(call, 0, 0) != NULL && column(call, 0, 0)[0] == 'U';
 	if (!is_receipt(call->function, &first))
@@ -690,8 +708,6 @@ holds_nothing(const Call *call)
 	{
 		outcome = column(call, i, first + R_OUTCOME);
 		if (outcome == NULL || (outcome[0] == 'A' && !truth(column(call, i, first + R_REPLAYED))))
-			return false;
-		if (refusals_hold && outcome[0] == 'R' && (call->function == F_RESERVE || call->function == F_EXTEND))
 			return false;
 	}
 	return true;
@@ -702,36 +718,6 @@ takes_no_pair(Function f)
 {
 	return f == F_START || f == F_REPORT_UNKNOWN || f == F_REPORT_PROGRESS || f == F_GET ||
 		f == F_RESOLVE || f == F_START_BATCH;
-}
-
-/*
- * stands_apart: a call in a transaction that holds something already, about what it
- * does not hold: it may have met what another one committed after it, or before.
- */
-static bool
-stands_apart(const Unit *u, const Call *call, const Op *op)
-{
-	bool		pair = false;
-	int			first;
-
-	/* What has ended stays so: it may be the transaction's own work. */
-	if (is_receipt(call->function, &first) && state_of(column(call, 0, first + R_STATE)) >= SETTLED &&
-		state_of(column(call, 0, first + R_STATE)) < NO_STATE)
-		return false;
-	for (int i = 0; i < u->steps; i++)
-		for (int j = 0; u->step[i].kind == STEP_CALL && j < u->step[i].ops; j++)
-		{
-			const Op   *held = &u->step[i].op[j];
-
-			if (held->subject == op->subject && held->id != 0 && held->id == op->id)
-				return false;
-			if (held->key != 0 && held->key == op->key)
-				return false;
-			pair = pair || (!takes_no_pair(held->function) && held->function != F_PUBLISH);
-		}
-	/* Replays and conflicts of a reserve are about the reservation, whose row it does not lock. */
-	return !pair || takes_no_pair(call->function) ||
-		(call->function == F_RESERVE && column(call, 0, 0) != NULL && column(call, 0, 0)[0] != 'R');
 }
 
 static Unit *
@@ -758,7 +744,7 @@ new_unit(Search *s, const Transaction *t, int from)
 
 /* add puts a step into a unit; false if the specification does not know its call. */
 static bool
-add(Search *s, Unit *u, const Step *step, bool alone)
+add(Search *s, Unit *u, const Step *step)
 {
 	UnitStep   *to;
 	Op			op[OPS_MAX];
@@ -776,31 +762,76 @@ add(Search *s, Unit *u, const Step *step, bool alone)
 	to->ops = ops_of(to->call, op);
 	to->op = arena_new(sizeof(Op) * (size_t) (to->ops + 1));
 	memcpy(to->op, op, sizeof(Op) * (size_t) to->ops);
-	to->advisory = takes_no_pair(to->call->function) ||
-		(!alone && holds_nothing(to->call));
+	to->advisory = takes_no_pair(to->call->function);
 	return to->ops > 0;
 }
 
-/* add_alone makes a unit of one call that happened within its own time. */
+/*
+ * add_alone makes a unit of one call that holds nothing, and so was true within its own
+ * time, after what its transaction held already: that much of it goes before the call,
+ * and leaves nothing here.
+ */
 static bool
-add_alone(Search *s, const Transaction *t, const Step *step)
+add_alone(Search *s, const Transaction *t, const Unit *held, const Step *step)
 {
 	const Call *call = &s->in->call[step->call];
 	Unit	   *u = new_unit(s, t, t->one_snapshot ? t->begins : call->sent);
 
+	if (held != NULL)
+	{
+		u->undone = true;
+		u->steps = held->steps;
+		memcpy(u->step, held->step, sizeof(u->step[0]) * (size_t) held->steps);
+		u->from = u->from < held->from ? held->from : u->from;
+	}
 	if (call->end == END_DONE)	/* it was told, whatever became of its transaction */
 	{
 		u->optional = false;
 		u->to = call->back;
 	}
-	return add(s, u, step, true);
+	return add(s, u, step);
 }
 
-/* is_asked tells whether an error says something of the ledger: LL301 does (D6). */
+/* is_answer tells whether an error says something of the ledger: LL301 does (D6). */
 static bool
 is_answer(const Call *call)
 {
 	return call->end != END_ERROR || strcmp(call->sqlstate, "LL301") == 0;
+}
+
+/*
+ * roll_back_to cuts off what a savepoint takes with it.  Until then all of the unit was
+ * true and held, which one that leaves nothing says; what came before goes on.
+ */
+static void
+roll_back_to(Search *s, Unit **u, const Step *step)
+{
+	Unit	   *whole;
+	int			kept;
+	bool		holds = false;
+
+	if (*u == NULL)
+		return;
+	for (kept = (*u)->steps; kept > 0; kept--)
+		if ((*u)->step[kept - 1].kind == STEP_SAVEPOINT && (*u)->step[kept - 1].name == step->name)
+			break;
+	if (kept == (*u)->steps)
+		return;
+	for (int i = 0; i < kept; i++)
+		holds = holds || (*u)->step[i].kind == STEP_CALL;
+	whole = *u;
+	if (holds)
+	{
+		whole = new_unit(s, (*u)->transaction, (*u)->from);
+		memcpy(whole->step, (*u)->step, sizeof(whole->step));
+		whole->steps = (*u)->steps;
+		(*u)->steps = kept;
+	}
+	else
+		*u = NULL;
+	whole->undone = true;
+	whole->optional = false;
+	whole->to = step->at;
 }
 
 /* add_transaction cuts a transaction where it held nothing yet. */
@@ -808,8 +839,6 @@ static bool
 add_transaction(Search *s, const Transaction *t)
 {
 	Unit	   *u = NULL;
-	Op			op[OPS_MAX];
-	int			begins = 0;		/* the first step of u */
 
 	for (int i = 0; i < t->steps; i++)
 	{
@@ -818,61 +847,47 @@ add_transaction(Search *s, const Transaction *t)
 
 		if (call != NULL && (call->gateway || !is_answer(call)))
 			continue;
-		if (lost_did_nothing && t->is_explicit && call != NULL && call->end == END_LOST)
+		if (t->is_explicit && call != NULL && call->end == END_LOST && goes_otherwise())
 			continue;
 		if (call != NULL && holds_nothing(call) &&
-			(u == NULL || (ops_of(call, op) == 1 && stands_apart(u, call, op))))
+			!(t->is_explicit && may_end_holds(call) && goes_otherwise()))
 		{
-			if (!add_alone(s, t, step))
+			if (!add_alone(s, t, u, step))
 				return false;
+			continue;
+		}
+		if (step->kind == STEP_ROLLBACK_TO)
+		{
+			roll_back_to(s, &u, step);
 			continue;
 		}
 		if (u == NULL)
 		{
-			if (call == NULL && step->kind == STEP_ROLLBACK_TO)
-				continue;
-			/* A savepoint holds nothing; it is begun again with what follows it. */
-			if (call == NULL)
+			if (call == NULL)	/* a savepoint holds nothing; see below */
 				continue;
 			u = new_unit(s, t, call->sent);
-			begins = i;
 			for (int j = 0; j < i; j++)
-				if (t->step[j].kind == STEP_SAVEPOINT && !add(s, u, &t->step[j], false))
+				if (t->step[j].kind == STEP_SAVEPOINT && !add(s, u, &t->step[j]))
 					return false;
 		}
-		if (!add(s, u, step, false))
+		if (!add(s, u, step))
 			return false;
-		if (step->kind == STEP_ROLLBACK_TO)
-		{
-			bool		before = false;
-
-			/* All that it held was taken within the savepoint, and is given up. */
-			for (int j = begins; j < i; j++)
-				before = before || (t->step[j].kind == STEP_SAVEPOINT && t->step[j].name == step->name);
-			if (!before)
-			{
-				u->undone = true;
-				u->optional = false;
-				u->to = step->at;
-				u = NULL;
-			}
-		}
 	}
 	return true;
 }
 
-/* published_after: the transaction that published a policy was told of later than `line`. */
-static bool
-published_after(const Search *s, int policy, int line)
+/* told_of is the line at which another transaction was told that it had published a policy. */
+static int
+told_of(const Search *s, int policy, const Transaction *own)
 {
 	for (int i = 0; i < s->in->calls; i++)
 	{
 		const Call *c = &s->in->call[i];
 
 		if (c->function == F_PUBLISH && c->sent < policy && policy < c->back)
-			return s->in->transaction[c->transaction].end > line;
+			return &s->in->transaction[c->transaction] == own ? 0 : s->in->transaction[c->transaction].end;
 	}
-	return false;
+	return 0;
 }
 
 /* search looks for an order; *known: it knows all calls, and came to an end. */
@@ -893,6 +908,7 @@ search(Search *to, const History *history, const Interleaving *in, const Tables 
 	while (s.world.first_published < history->policies &&
 		   history->policy[s.world.first_published].line < in->begins)
 		s.world.first_published++;
+	doubts = 0;
 	for (int i = 0; i < in->transactions; i++)
 		if (!add_transaction(&s, &in->transaction[i]))
 			return false;
@@ -910,12 +926,20 @@ search(Search *to, const History *history, const Interleaving *in, const Tables 
 	for (int i = 0; i < s.units; i++)
 		for (int k = 0; k < units[i].steps; k++)
 			for (int j = s.world.first_published; j < history->policies; j++)
-				if (j - s.world.first_published < 31 && units[i].step[k].call != NULL &&
-					published_after(&s, history->policy[j].line, units[i].step[k].call->back))
-				{
-					units[i].step[k].hidden |= 1 << (j - s.world.first_published);
-					units[i].hidden |= units[i].step[k].hidden;
-				}
+			{
+				UnitStep   *step = &units[i].step[k];
+				int			bit = 1 << (j - s.world.first_published);
+				int			told;
+
+				if (j - s.world.first_published >= 31 || step->call == NULL)
+					continue;
+				told = told_of(&s, history->policy[j].line, units[i].transaction);
+				if (told > step->call->sent)
+					step->hidden |= bit;
+				if (told > step->call->back)
+					step->hidden_first |= bit;
+				units[i].hidden |= step->hidden;
+			}
 	met_run++;
 	met_count = 0;
 	memset(&empty, 0, sizeof(empty));
@@ -934,13 +958,12 @@ judge_order(const History *history, const Interleaving *in, const Tables *tables
 
 	if (!in->is_virtual)		/* workers move between the lines */
 		return false;
-	for (int i = 0; i < 4; i++)
+	doubts = 0;
+	for (otherwise = 0; otherwise < 1 << doubts; otherwise++)
 	{
-		lost_did_nothing = i & 1;
-		refusals_hold = i & 2;
 		if (search(&s, history, in, tables, &known) || !known)
 			return known;
-		if (i == 0 || (s.answered && !first.answered))
+		if (otherwise == 0 || (s.answered && !first.answered))
 			first = s;
 	}
 	if (first.answered)

@@ -17,6 +17,12 @@ smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+static Wide
+smaller_wide(Wide a, Wide b)
+{
+	return a < b ? a : b;
+}
+
 static int64_t
 larger(int64_t a, int64_t b)
 {
@@ -247,7 +253,7 @@ repay(Spec *s, int pair, int64_t units, bool *wrote)
 
 /* open_budget closes the head and opens the next one with what it takes over (B5). */
 static void
-open_budget(Spec *s, World *w, int pair, int policy, int64_t net, int line, bool whole, bool *wrote)
+open_budget(Spec *s, World *w, int pair, int policy, int64_t at, int64_t net, int line, bool whole, bool *wrote)
 {
 	SpecPair   *pr = &s->pair[pair];
 	const Policy *p = &w->history->policy[policy];
@@ -255,7 +261,7 @@ open_budget(Spec *s, World *w, int pair, int policy, int64_t net, int line, bool
 
 	if (pr->exists)
 		head(s, pair)->closing = head(s, pair)->available;
-	b.epoch = epoch_of(p, pr->at);
+	b.epoch = epoch_of(p, at);
 	b.carried = net < 0 ? 0 : smaller(net, p->cap);
 	b.deficit = net < 0 ? -net : 0;
 	b.opening = b.available = b.carried - repay(s, pair, b.carried, wrote);
@@ -269,7 +275,10 @@ open_budget(Spec *s, World *w, int pair, int policy, int64_t net, int line, bool
 	*wrote = true;
 }
 
-/* accrue mints what continuous refill brought since the last time (C4). */
+/*
+ * accrue mints what continuous refill brought since the last time (C4).  What the budget
+ * can't hold any more stays due, for the next one (A2).
+ */
 static void
 accrue(Spec *s, World *w, int pair, int64_t to, bool *wrote)
 {
@@ -278,20 +287,15 @@ accrue(Spec *s, World *w, int pair, int64_t to, bool *wrote)
 	const Policy *p = policy_of(w, b);
 	Wide		parts = (Wide) (to - pr->at) * p->units + pr->remainder;
 	Wide		room = (Wide) p->cap - b->available + spec_debt(s, pair);
-	int64_t		whole;
+	Wide		whole = smaller_wide(parts / p->interval, room);
 	int64_t		rest;
 
-	if (parts / p->interval >= room)	/* full and free of debt: the fraction is dropped */
-	{
-		whole = (int64_t) room;
-		pr->remainder = 0;
-	}
-	else
-	{
-		whole = (int64_t) (parts / p->interval);
-		pr->remainder = (int64_t) (parts % p->interval);
-	}
-	rest = whole - repay(s, pair, whole, wrote);
+	if (whole > (Wide) INT64_MAX - b->opening - b->minted - b->issued)
+		return;
+	/* full and free of debt: the fraction is dropped */
+	pr->remainder = whole == room ? 0 : (int64_t) (parts % p->interval);
+	pr->at = to;
+	rest = (int64_t) whole - repay(s, pair, (int64_t) whole, wrote);
 	b->minted += rest;
 	b->available += rest;
 }
@@ -309,24 +313,25 @@ advance(Spec *s, World *w, int pair, int64_t to, bool *wrote)
 		return;
 	if (p->kind == CONTINUOUS)
 		accrue(s, w, pair, to, wrote);
-	pr->at = to;
+	else
+		pr->at = to;
 	epoch = epoch_of(p, to);
 	if (epoch <= b->epoch)
 		return;
 	if (p->kind != WINDOW)		/* B5: what is available goes on */
 	{
-		open_budget(s, w, pair, b->policy, b->available, b->line, false, wrote);
+		open_budget(s, w, pair, b->policy, to, b->available, b->line, false, wrote);
 		return;
 	}
 	for (int64_t start = b->epoch + p->epoch; start < epoch; start += p->epoch)
 		if (repay(s, pair, p->cap, wrote) == 0) /* E2: windows that passed unopened */
 			break;
-	open_budget(s, w, pair, b->policy, p->cap, b->line + 1, true, wrote);
+	open_budget(s, w, pair, b->policy, to, p->cap, b->line + 1, true, wrote);
 }
 
-/* take_over moves the pair to the next generation, at the instant pr->at (B5). */
+/* take_over moves the pair to the next generation, at an instant (B5). */
 static void
-take_over(Spec *s, World *w, int pair, int policy, bool *wrote)
+take_over(Spec *s, World *w, int pair, int policy, int64_t at, bool *wrote)
 {
 	SpecPair   *pr = &s->pair[pair];
 	SpecBudget *b = head(s, pair);
@@ -334,10 +339,10 @@ take_over(Spec *s, World *w, int pair, int policy, bool *wrote)
 	const Policy *new = &w->history->policy[policy];
 
 	if (old->kind == WINDOW && new->kind == WINDOW && old->epoch == new->epoch && b->whole)
-		open_budget(s, w, pair, policy, b->available - b->deficit + new->cap - old->cap, b->line,
-					true, wrote);
+		open_budget(s, w, pair, policy, at, b->available - b->deficit + new->cap - old->cap,
+					b->line, true, wrote);
 	else						/* any other change: what is available, no deficit */
-		open_budget(s, w, pair, policy, b->available, b->line, false, wrote);
+		open_budget(s, w, pair, policy, at, b->available, b->line, false, wrote);
 	if (old->kind == CONTINUOUS && new->kind == CONTINUOUS)
 		pr->remainder = (int64_t) ((Wide) pr->remainder * new->interval / old->interval);
 	else
@@ -367,7 +372,7 @@ next_policy(const Spec *s, const World *w, const SpecPair *pr, int last)
 			continue;
 		if (p->line > w->begins &&
 			!(i - w->first_published < 31 &&
-			  ((s->published & ~w->hidden) >> (i - w->first_published) & 1)))
+			  ((s->published & ~(pr->exists ? w->hidden : w->hidden_first)) >> (i - w->first_published) & 1)))
 			continue;
 		if (last >= 0 && p->generation <= h->policy[last].generation)
 			continue;
@@ -399,8 +404,10 @@ roll(Spec *s, World *w, int pair, bool *wrote)
 	pr->seen = larger(pr->seen, w->clock);	/* A3 */
 	while ((next = next_policy(s, w, pr, pr->in_force)) >= 0)
 	{
-		advance(s, w, pair, smaller(w->history->policy[next].since, pr->seen), wrote);
-		take_over(s, w, pair, next, wrote);
+		int64_t		at = larger(smaller(w->history->policy[next].since, pr->seen), pr->at);
+
+		advance(s, w, pair, at, wrote);
+		take_over(s, w, pair, next, at, wrote);
 	}
 	advance(s, w, pair, pr->seen, wrote);
 }
@@ -447,7 +454,7 @@ enter(Spec *s, World *w, int pair, bool *wrote)
 	p = &w->history->policy[pr->in_force];
 	pr->seen = pr->at = w->clock;
 	pr->remainder = 0;
-	open_budget(s, w, pair, pr->in_force, p->cap, 1, p->kind == WINDOW, &opened);
+	open_budget(s, w, pair, pr->in_force, pr->at, p->cap, 1, p->kind == WINDOW, &opened);
 	pr->exists = true;
 }
 
@@ -644,7 +651,8 @@ end_due(Spec *s, World *w, int pair, bool claim, bool finish, int64_t *claimed, 
 
 		if (r->pair < 0 || (pair >= 0 && r->pair != pair))
 			continue;
-		if (!((r->state == RESERVED && claim && now(s, w, r) >= r->expires) ||
+		/* A sweep looks for rows before it knows their pairs: by the clock as it stands. */
+		if (!((r->state == RESERVED && claim && (pair < 0 ? w->clock : now(s, w, r)) >= r->expires) ||
 			  (r->state == EXPIRING && finish)))
 			continue;
 		if (passed(w))
@@ -687,6 +695,16 @@ reserve(Spec *s, World *w, const Op *op, bool *wrote)
 
 	if (pair >= 0)
 		enter(s, w, pair, wrote);
+	/*
+	 * A fence is met when the row is inserted, if it was not there when the id was looked
+	 * up: what was done for the admission by then, holds that were ended, stays (D14).
+	 */
+	if (r != NULL && r->pair < 0 && pair >= 0 && w->overlaps)
+	{
+		a = capacity(s, w, pair, op->units, op->units, -1);
+		if (waits(&a) && passed(w))
+			end_due_of(s, w, pair, wrote);
+	}
 	if (r != NULL)				/* D2; a fence knows the digest alone (D11) */
 		return r->digest == op->digest && (r->pair < 0 || (r->asked == op->units && r->pair == pair))
 			? replayed(pair, i) : no("CONFLICT", "request", -1, i);
@@ -743,11 +761,16 @@ start(Spec *s, World *w, const Op *op)
 		return r->operation == op->key ? replayed(r->pair, i) : no("CONFLICT", "operation", r->pair, i);
 	if (r->state == RELEASED)
 		return refused("released", NULL, r->pair, i);
-	/* It locks no pair: what others make the pair see before its commit, it had not seen. */
+	/*
+	 * It locks no pair: what others make the pair see before its commit, it had not seen.
+	 * Its deadline tells what it had; without one, perhaps its own clock alone.
+	 */
 	at = now(s, w, r);
 	ttl = r->pair < 0 ? 0 : policy_of(w, &s->budget[r->budget])->execution_ttl;
 	if (op->deadline != NEVER && op->deadline - ttl >= w->clock && op->deadline - ttl < at)
 		at = op->deadline - ttl;
+	if (op->deadline == NEVER && w->overlaps && at > w->clock && passed(w))
+		at = w->clock;
 	if (r->state != RESERVED || at >= r->expires)
 		return refused("expired", NULL, r->pair, i);
 	if (elsewhere(s, op->subject, i, op->key))
@@ -883,6 +906,7 @@ extension(const Spec *s, const World *w, int i, const Op *op)
 static Answer
 extend(Spec *s, World *w, const Op *op, bool *wrote)
 {
+	static Spec before;
 	int			i = find(s, op->subject, op->id);
 	SpecReservation *r = i < 0 ? NULL : &s->reservation[i];
 	const SpecRecord *known;
@@ -891,6 +915,7 @@ extend(Spec *s, World *w, const Op *op, bool *wrote)
 
 	if (i < 0)
 		return unknown();
+	spec_copy(&before, s);
 	if (r->pair >= 0)
 		roll(s, w, r->pair, wrote);
 	known = recorded(s, EXTENSION, op->subject, -1, op->id, op->key);
@@ -905,6 +930,12 @@ extend(Spec *s, World *w, const Op *op, bool *wrote)
 	}
 	if (!is_accepted(&a))
 		return a;
+	if (op->units == 0 && !w->ended)	/* a deadline is the reservation's alone: no budget is written */
+	{
+		memcpy(s->pair, before.pair, sizeof(s->pair));
+		memcpy(s->budget, before.budget, sizeof(s->budget));
+		s->budgets = before.budgets;
+	}
 	s->budget[r->budget].available -= op->units;
 	s->budget[r->budget].reserved += op->units;
 	r->units += op->units;
@@ -989,7 +1020,9 @@ freeze(Spec *s, World *w, const Op *op, bool *wrote)
 	int			pair = pair_of(s, w, op->subject, op->route);
 	bool		frozen;
 
-	if (pair < 0 || (op->function == F_UNFREEZE && !s->pair[pair].exists))
+	if (op->function == F_FREEZE && pair < 0)
+		return refused("no_policy", NULL, -1, -1);
+	if (pair < 0 || !(op->function == F_FREEZE || s->pair[pair].exists))
 		return no("UNKNOWN", "pair", -1, -1);
 	frozen = s->pair[pair].exists && s->pair[pair].frozen;
 	enter(s, w, pair, wrote);
@@ -1059,7 +1092,7 @@ sweep(Spec *s, World *w, const Op *op, bool *wrote)
 		{
 			SpecReservation *r = &s->reservation[i];
 
-			if (r->pair < 0 || r->state != STARTED || now(s, w, r) < r->expires || passed(w))
+			if (r->pair < 0 || r->state != STARTED || w->clock < r->expires || passed(w))
 				continue;
 			r->state = USAGE_UNKNOWN;
 			a.number++;

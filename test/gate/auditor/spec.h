@@ -113,7 +113,7 @@ typedef struct Answer
 	int64_t		number2;
 } Answer;
 
-/* What the search knows beside the state: skips is the set of due rows to pass by. */
+/* What the search knows beside the state: skips is the set of what goes the other way where others may be met. */
 typedef struct World
 {
 	const History *history;
@@ -121,10 +121,12 @@ typedef struct World
 	int			begins;			/* policies before this line are in force */
 	int64_t		clock;
 	uint64_t	skips;
+	bool		overlaps;		/* other transactions are open meanwhile */
 	int			due;			/* rows that were due, counted by the call */
 	bool		too_big;
 	bool		ended;			/* holds were ended on the way (D14) */
 	int			hidden;			/* policies that were not there yet when the lock was taken */
+	int			hidden_first;	/* or not yet when a first row was there, whose making is its lock */
 	bool		overflow;		/* a sum left bigint (A2) */
 } World;
 

@@ -301,6 +301,20 @@ fail_flush(Server *server)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
+static int64_t
+findings(void)
+{
+	return tally.discrepancies + tally.overspends + tally.second_reservations +
+		tally.duplicate_consumptions + tally.unrecorded_debts;
+}
+
+/* ends_early: somebody has had enough. */
+static bool
+ends_early(void)
+{
+	return interrupted || (options.first && findings() > 0);
+}
+
 static void
 progress(Instant begun, int64_t before, bool last)
 {
@@ -315,9 +329,7 @@ progress(Instant begun, int64_t before, bool last)
 	fprintf(stderr, "%s%02d:%02d  %" PRId64 " distinct  %" PRId64 " repeated  %.0f/s  %" PRId64 " recoveries  %" PRId64 " findings%s",
 			terminal ? "\r" : "", (int) seconds / 60, (int) seconds % 60, tally.interleavings, tally.repeats,
 			seconds > 0 ? (double) (tally.interleavings - before) / seconds : 0,
-			tally.crash_recoveries + tally.flush_failures,
-			tally.discrepancies + tally.overspends + tally.second_reservations + tally.duplicate_consumptions +
-			tally.unrecorded_debts, terminal && !last ? "\033[K" : "\n");
+			tally.crash_recoveries + tally.flush_failures, findings(), terminal && !last ? "\033[K" : "\n");
 }
 
 /* come_to_rest plays what is begun to its end, and waits until it is judged. */
@@ -361,7 +373,7 @@ run_all(void)
 
 			part = done > part ? done : part;
 		}
-		if (interrupted || part >= 1)
+		if (ends_early() || part >= 1)
 			break;
 		one_turn();
 		progress(begun, before, false);
@@ -372,10 +384,10 @@ run_all(void)
 			crashes++;
 		}
 	}
-	if (options.flush_failures > 0 && !interrupted)
+	if (options.flush_failures > 0 && !ends_early())
 	{
 		server_flush(&servers[VIRTUAL], true);
-		for (int i = 0; i < options.flush_failures && !interrupted; i++)
+		for (int i = 0; i < options.flush_failures && !ends_early(); i++)
 		{
 			run_for(SECOND / 5);
 			fail_flush(&servers[VIRTUAL]);
@@ -444,6 +456,7 @@ usage(FILE *out)
 		  "  --flush-failures N   how often a flush of the log fails (0)\n"
 		  "  --auditor PROGRAM    judges the histories; without, nothing is judged\n"
 		  "  --histories DIR      where they are written (build/gate/histories)\n"
+		  "  --first              stop at the first finding\n"
 		  "  --keep               keep those that nothing was found in\n"
 		  "  --group N            interleavings in a history (300)\n"
 		  "  --state DIR          keep hashes and counters there, and go on from them\n"
@@ -492,6 +505,11 @@ main(int argc, char **argv)
 		if (strcmp(name, "--keep") == 0)
 		{
 			options.keep = true;
+			continue;
+		}
+		if (strcmp(name, "--first") == 0)
+		{
+			options.first = true;
 			continue;
 		}
 		i++;
@@ -550,6 +568,5 @@ main(int argc, char **argv)
 	servers_stop();
 	if (options.replay == NULL)
 		tally_print();
-	return tally.discrepancies + tally.overspends + tally.second_reservations + tally.duplicate_consumptions +
-		tally.unrecorded_debts > 0;
+	return findings() > 0;
 }

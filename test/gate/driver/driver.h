@@ -342,6 +342,7 @@ typedef struct Lane
 	int			ghost_count;
 	Instant		moved;			/* when it last made progress */
 	int64_t		generation[64];	/* published here, and told to the auditor */
+	int			document[64];	/* and the number of its document */
 	int			published;
 	char	   *shard_envelope[ITEMS + 1];
 	char	   *report_envelope[ITEMS + 1];
@@ -443,6 +444,7 @@ typedef struct Options
 	int			group;
 	int			remake;
 	bool		keep;
+	bool		first;
 } Options;
 
 extern Options options;

@@ -473,17 +473,26 @@ keep(char **place, const char *value)
 	*place = strdup(value);
 }
 
-/* tell_policy tells of one that was published in this interleaving, once. */
+/*
+ * tell_policy tells of one that was published in this interleaving: each publication,
+ * and what was found `again` unless it has been told.  A number whose publication was
+ * rolled back is given to the next one, so the last that was told of a number stands.
+ */
 static void
-tell_policy(Lane *lane, int number, int64_t generation, Instant since)
+tell_policy(Lane *lane, int number, int64_t generation, Instant since, bool again)
 {
 	char		text[24];
 
-	for (int i = 0; i < lane->published; i++)
+	for (int i = lane->published; again && i-- > 0;)
 		if (lane->generation[i] == generation)
-			return;
+		{
+			if (lane->document[i] == number)
+				return;
+			break;
+		}
 	if (lane->published == (int) (sizeof(lane->generation) / sizeof(lane->generation[0])))
 		fail("lane %d: too many policies", lane->number);
+	lane->document[lane->published] = number;
 	lane->generation[lane->published++] = generation;
 	snprintf(text, sizeof(text), "%" PRId64, generation);
 	write_policy(&lane->history, numbered_policy(&lane->plan, number), lane->route, text, since);
@@ -520,7 +529,8 @@ find_policies(Lane *lane)
 		if (PQresultStatus(result) != PGRES_TUPLES_OK)
 			fail("lane %d: %s", lane->number, PQerrorMessage(conn));
 		for (int i = 0; i < PQntuples(result); i++)
-			tell_policy(lane, number, strtoll(PQgetvalue(result, i, 0), NULL, 10), strtoll(PQgetvalue(result, i, 1), NULL, 10));
+			tell_policy(lane, number, strtoll(PQgetvalue(result, i, 0), NULL, 10),
+						strtoll(PQgetvalue(result, i, 1), NULL, 10), true);
 		PQclear(result);
 	}
 	PQfinish(conn);
@@ -564,11 +574,13 @@ learn(Lane *lane, Call *call, const PGresult *result)
 			break;
 		case CALL_PUBLISH:
 			{
+				const char *again = column(result, "already_published");
+
 				value = column(result, "active_at");
 				call->accepted = true;
 				if (value != NULL)
 					tell_policy(lane, call->step.item, (int64_t) big_endian(PQgetvalue(result, 0, 0)),
-								(int64_t) big_endian(value) + POSTGRES_EPOCH);
+								(int64_t) big_endian(value) + POSTGRES_EPOCH, again != NULL && again[0]);
 			}
 			break;
 		default:
@@ -680,6 +692,8 @@ call_failed(Lane *lane, Session *session, const PGresult *result)
 		return;
 	session->failed = true;
 	session->clock = -1;
+	if (session->call > 0 && session->command[session->answered - 1] != COMMAND_CALL)
+		session->savepoint = false; /* a cancel came before the call: it may not be set */
 	if (session->call > 0 && reply_is_lost(&lane->call[session->call]))
 	{
 		text_add(&lane->history, "<\t%d\tlost\n", session->call);
@@ -724,6 +738,13 @@ session_answered(Lane *lane, Session *session)
 	session->call = 0;
 	if (session->transaction != 0 && PQtransactionStatus(session->conn) == PQTRANS_INERROR)
 		session->aborted = true;
+	if (session->transaction != 0 && PQtransactionStatus(session->conn) == PQTRANS_IDLE)
+	{
+		/* The cancel met BEGIN. */
+		write_transaction(lane, session, "rolledback", NULL);
+		transaction_ended(lane, session, false, true);
+		lane->skipping[session->actor] = true;
+	}
 }
 
 /* play_read takes what a socket has. */

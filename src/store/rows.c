@@ -188,7 +188,7 @@ ll_head_lock(LLHead *head, Snapshot snapshot, LockWaitPolicy policy)
 	return lock;
 }
 
-/* ll_head_insert makes a pair's first row; false if somebody else just did. */
+/* ll_head_insert makes a pair's first row; false if somebody else did, or has just tried. */
 bool
 ll_head_insert(const LLHead *head)
 {
@@ -196,7 +196,7 @@ ll_head_insert(const LLHead *head)
 	bool		nulls[LL_HEAD_NATTS];
 
 	put_head(values, nulls, head);
-	return ll_row_insert(LL_TABLE_HEAD, values, nulls, LockWaitBlock, NULL);
+	return ll_row_insert_lock(LL_TABLE_HEAD, values, nulls);
 }
 
 void

@@ -722,15 +722,15 @@ insert_speculatively(LLTable *t, Relation relation, ResultRelInfo *w, TupleTable
 }
 
 /*
- * ll_row_insert inserts a row, unless its primary key is there: then it
- * returns false.  It waits for a transaction that has inserted the same key
- * and has not ended; with LockWaitSkip it does not, and returns false for that
- * one, too.  The insertion is speculative, so that a race ends in an answer and
- * not in a unique violation that would need a subtransaction.
+ * insert inserts a row, unless its primary key is there: then it returns false.
+ * It waits for a transaction that has inserted the same key and has not ended;
+ * with LockWaitSkip it does not, and returns false for that one, too.  The
+ * insertion is speculative, so that a race ends in an answer and not in a unique
+ * violation that would need a subtransaction.
  */
-bool
-ll_row_insert(LLTableId table, Datum *values, bool *nulls, LockWaitPolicy policy,
-			  ItemPointer tid)
+static bool
+insert(LLTableId table, Datum *values, bool *nulls, LockWaitPolicy policy, bool after_wait,
+	   ItemPointer tid)
 {
 	Relation	relation = ll_table(table);
 	LLTable    *t = &store.table[table];
@@ -751,7 +751,7 @@ ll_row_insert(LLTableId table, Datum *values, bool *nulls, LockWaitPolicy policy
 	{
 		/* waits for whoever is there to end; true: it has gone with its row */
 		if (policy == LockWaitSkip ||
-			!ExecCheckIndexConstraints(w, slot, estate, &other, t->arbiter))
+			!ExecCheckIndexConstraints(w, slot, estate, &other, t->arbiter) || !after_wait)
 			break;
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -761,6 +761,24 @@ ll_row_insert(LLTableId table, Datum *values, bool *nulls, LockWaitPolicy policy
 	if (tid != NULL)
 		*tid = slot->tts_tid;
 	return inserted;
+}
+
+bool
+ll_row_insert(LLTableId table, Datum *values, bool *nulls, LockWaitPolicy policy,
+			  ItemPointer tid)
+{
+	return insert(table, values, nulls, policy, true, tid);
+}
+
+/*
+ * ll_row_insert_lock inserts a row that is itself the lock of what was decided:
+ * after a wait, however that ended, it returns false, so that the caller reads
+ * and decides anew (F5).
+ */
+bool
+ll_row_insert_lock(LLTableId table, Datum *values, bool *nulls)
+{
+	return insert(table, values, nulls, LockWaitBlock, false, NULL);
 }
 
 /*

@@ -131,6 +131,7 @@ extern LLLock ll_row_claim(LLTableId table, TupleTableSlot *slot, Snapshot snaps
 /* Writing.  ll_row_insert returns false if the primary key exists and nothing was written. */
 extern bool ll_row_insert(LLTableId table, Datum *values, bool *nulls, LockWaitPolicy policy,
 						  ItemPointer tid);
+extern bool ll_row_insert_lock(LLTableId table, Datum *values, bool *nulls);
 extern void ll_row_forget(LLTableId table, ItemPointer tid);
 extern void ll_row_update(LLTableId table, TupleTableSlot *locked, Datum *values, bool *nulls);
 extern void ll_row_delete(LLTableId table, TupleTableSlot *claimed);

@@ -6,9 +6,9 @@
  * before, one is tried next on the specification (spec.h); where its answers are not
  * those that were given, another one.  A state that was met with the same set behind it
  * is not tried again (Lowe).  A transaction counts at its commit, whole.  What it asked
- * before it held a lock counts on its own, as READ COMMITTED lets it; what was rolled
- * back must have been true at some instant, and leaves nothing; what was lost may be
- * left out, or come at any later time.
+ * without holding it counts at its own time, after what the transaction held by then;
+ * what was rolled back, to a savepoint or all of it, must have been true at some instant,
+ * and leaves nothing; what was lost may be left out, or come at any later time.
  */
 #include "spec.h"
 

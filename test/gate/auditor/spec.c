@@ -629,7 +629,7 @@ waits(const Answer *a)
 		(strcmp(a->wait_kind, "refill") == 0 || strcmp(a->wait_kind, "release") == 0);
 }
 
-/* passed tells whether the next row that is due is locked by somebody else (D14). */
+/* passed tells whether the next choice goes the other way: a due row is locked, say (D14). */
 static bool
 passed(World *w)
 {

@@ -122,11 +122,11 @@ typedef struct World
 	int64_t		clock;
 	uint64_t	skips;
 	bool		overlaps;		/* other transactions are open meanwhile */
-	int			due;			/* rows that were due, counted by the call */
+	int			due;			/* choices that there were, counted by the call */
 	bool		too_big;
 	bool		ended;			/* holds were ended on the way (D14) */
 	int			hidden;			/* policies that were not there yet when the lock was taken */
-	int			hidden_first;	/* or not yet when a first row was there, whose making is its lock */
+	int			hidden_first;	/* nor when a first row was there, which is a pair's lock itself */
 	bool		overflow;		/* a sum left bigint (A2) */
 } World;
 

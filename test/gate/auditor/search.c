@@ -890,6 +890,33 @@ told_of(const Search *s, int policy, const Transaction *own)
 	return 0;
 }
 
+/*
+ * may_wait_for_row: the transaction that a call waits for may have the reservation or the
+ * operation that it is about, and not its pair: then it had the pair's lock before.
+ */
+static bool
+may_wait_for_row(const Search *s, const UnitStep *step, const Transaction *own)
+{
+	Op			op[OPS_MAX];
+
+	for (int i = 0; i < s->in->transactions; i++)
+	{
+		const Transaction *t = &s->in->transaction[i];
+
+		if (t == own || !t->is_explicit || t->begins > step->call->back || t->end < step->call->sent)
+			continue;
+		for (int j = 0; j < t->steps; j++)
+			if (t->step[j].kind == STEP_CALL)
+				for (int k = ops_of(&s->in->call[t->step[j].call], op) - 1; k >= 0; k--)
+					for (int n = 0; n < step->ops; n++)
+						if (op[k].subject == step->op[n].subject &&
+							((op[k].id != 0 && op[k].id == step->op[n].id) ||
+							 (op[k].key != 0 && op[k].key == step->op[n].key)))
+							return true;
+	}
+	return false;
+}
+
 /* search looks for an order; *known: it knows all calls, and came to an end. */
 static bool
 search(Search *to, const History *history, const Interleaving *in, const Tables *tables, bool *known)
@@ -934,10 +961,11 @@ search(Search *to, const History *history, const Interleaving *in, const Tables 
 				if (j - s.world.first_published >= 31 || step->call == NULL)
 					continue;
 				told = told_of(&s, history->policy[j].line, units[i].transaction);
-				if (told > step->call->sent)
-					step->hidden |= bit;
 				if (told > step->call->back)
 					step->hidden_first |= bit;
+				if (told > step->call->back ||
+					(told > step->call->sent && may_wait_for_row(&s, step, units[i].transaction)))
+					step->hidden |= bit;
 				units[i].hidden |= step->hidden;
 			}
 	met_run++;

@@ -780,6 +780,7 @@ add_alone(Search *s, const Transaction *t, const Unit *held, const Step *step)
 	if (held != NULL)
 	{
 		u->undone = true;
+		u->overlaps = true;		/* what it passed by then it passes by here */
 		u->steps = held->steps;
 		memcpy(u->step, held->step, sizeof(u->step[0]) * (size_t) held->steps);
 		u->from = u->from < held->from ? held->from : u->from;

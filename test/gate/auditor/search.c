@@ -873,6 +873,9 @@ add_transaction(Search *s, const Transaction *t)
 		}
 		if (!add(s, u, step))
 			return false;
+		/* A refused one that holds the pair is judged at the commit, and has not locked its id. */
+		if (call != NULL && call->function == F_RESERVE && may_end_holds(call))
+			u->step[u->steps - 1].op[0].unmet = !truth(column(call, 0, R_REPLAYED));
 	}
 	return true;
 }

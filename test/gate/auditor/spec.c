@@ -695,6 +695,8 @@ reserve(Spec *s, World *w, const Op *op, bool *wrote)
 
 	if (pair >= 0)
 		enter(s, w, pair, wrote);
+	if (r != NULL && r->pair < 0 && op->unmet)
+		r = NULL;
 	/*
 	 * A fence is met when the row is inserted, if it was not there when the id was looked
 	 * up: what was done for the admission by then, holds that were ended, stays (D14).

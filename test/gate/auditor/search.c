@@ -780,6 +780,7 @@ add_alone(Search *s, const Transaction *t, const Unit *held, const Step *step)
 	if (held != NULL)
 	{
 		u->undone = true;
+		u->overlaps = true;		/* what it passed by then it passes by here */
 		u->steps = held->steps;
 		memcpy(u->step, held->step, sizeof(u->step[0]) * (size_t) held->steps);
 		u->from = u->from < held->from ? held->from : u->from;
@@ -872,6 +873,9 @@ add_transaction(Search *s, const Transaction *t)
 		}
 		if (!add(s, u, step))
 			return false;
+		/* A refused one that holds the pair is judged at the commit, and has not locked its id. */
+		if (call != NULL && call->function == F_RESERVE && may_end_holds(call))
+			u->step[u->steps - 1].op[0].unmet = !truth(column(call, 0, R_REPLAYED));
 	}
 	return true;
 }

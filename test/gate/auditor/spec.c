@@ -11,6 +11,9 @@ typedef __int128 Wide;
 /* Fixed epochs are counted from Monday 2001-01-01 00:00 UTC (A4). */
 #define ORIGIN		INT64_C(978307200000000)
 
+/* The ledger's instants are bigint as well, of microseconds since 2000. */
+#define LAST_INSTANT	((Wide) INT64_MAX + INT64_C(946684800000000))
+
 static int64_t
 smaller(int64_t a, int64_t b)
 {
@@ -574,8 +577,9 @@ wait_for(const Spec *s, const World *w, int pair, int64_t units)
 	if (p->kind == CONTINUOUS)
 	{
 		Wide		parts = ((Wide) owed + units - h->available) * p->interval - pr->remainder;
+		Wide		until = pr->at + (parts + p->units - 1) / p->units;
 
-		return pr->at + (int64_t) ((parts + p->units - 1) / p->units) - w->clock;
+		return (int64_t) (smaller_wide(until, LAST_INSTANT) - w->clock);
 	}
 	do							/* each window pays debt first (E2) */
 	{
@@ -695,6 +699,8 @@ reserve(Spec *s, World *w, const Op *op, bool *wrote)
 
 	if (pair >= 0)
 		enter(s, w, pair, wrote);
+	if (r != NULL && r->pair < 0 && op->unmet)
+		r = NULL;
 	/*
 	 * A fence is met when the row is inserted, if it was not there when the id was looked
 	 * up: what was done for the admission by then, holds that were ended, stays (D14).

@@ -97,6 +97,7 @@ typedef struct Op
 	int64_t		units;
 	int64_t		deadline;
 	bool		attested;		/* by an operator (D10) */
+	bool		unmet;			/* a fence under its id came after it was looked up */
 } Op;
 
 typedef struct Answer

@@ -405,6 +405,7 @@ ll_queue_call(LLGrouped kind, const void *element, LLReceipt *receipt)
 	Queue	   *queue;
 	LLSlot	   *slot;
 	uint32		worker;
+	uint32		mine = manner();
 	bool		answered;
 
 	if (!ll_queue_wanted() || !eligible())
@@ -420,7 +421,7 @@ ll_queue_call(LLGrouped kind, const void *element, LLReceipt *receipt)
 	}
 	slot = own_slot();
 	/* one that was abandoned is not ours before the worker has seen it */
-	if (pg_atomic_read_u32(&queue->manner) != manner() ||
+	if (mine == 0 || pg_atomic_read_u32(&queue->manner) != mine ||
 		pg_atomic_read_u32(&slot->state) != LL_SLOT_FREE ||
 		!put(slot, kind, element))
 		return false;

@@ -233,6 +233,7 @@ ll_serve_calls(LLBoardWorker *self, int entry)
 	for (;;)
 	{
 		TimestampTz now;
+		bool		again;
 
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
@@ -242,7 +243,10 @@ ll_serve_calls(LLBoardWorker *self, int entry)
 			return true;
 
 		now = GetCurrentTimestamp();
-		group.count = ll_queue_take(group.slots, passed > 0 && now >= retry_at);
+		again = passed > 0 && now >= retry_at;
+		group.count = ll_queue_take(group.slots, again);
+		if (again && group.count == 0)
+			passed = 0;			/* all of them have left */
 		if (ll_board->crowded && (group.count == 0 || now >= since + TURN))
 			return true;
 		if (group.count > 0)

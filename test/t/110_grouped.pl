@@ -180,6 +180,15 @@ for my $case (
 is(apart($c, "SELECT state FROM limitledger.settle_usage('a', 'a3', 'o3', 1, source => 'operator')",
 	"BEGIN; SELECT limitledger.start_reservation('a', 'a3', 'o3')"), 'SETTLED direct', 'direct: an attested figure');
 value_is($node, "SELECT count(*) FROM limitledger.operator_actions WHERE action = 'attest_usage'", '0', 'of which nothing is left');
+
+# A worker that decides by settings of its own serves nobody, not even others who do.
+set('limitledger.durability_required = off');
+usleep(500_000);
+is(apart($c, reserve('a', 'direct'), "BEGIN; SET LOCAL limitledger.clock_override = '2030-01-01 00:00:00+00'"), 'ACCEPTED|f direct',
+	'direct: a call with a clock of its own, beside a worker that is not durable');
+set('limitledger.durability_required = on');
+usleep(500_000);
+worker_there($c);
 $c->query("BEGIN READ ONLY; " . reserve('a', 'never'));
 like(result($c), qr/cannot execute reserve_capacity\(\) in a read-only transaction/, 'a read-only transaction gets its error');
 $c->query_safe('ROLLBACK');
@@ -279,6 +288,21 @@ is(apart($other, reserve('free', 'f')), 'ACCEPTED|f grouped', 'others go on');
 $holder->query_safe('COMMIT');
 like(result($c), qr/ACCEPTED\|f/, 'and gets it');
 is(apart($c, reserve('held', 'h2')), 'ACCEPTED|f grouped', 'then calls are grouped again');
+
+# A call that was passed by and has left the queue leaves nothing to be tried again.
+set("limitledger.worker_linger = '300ms'");
+$holder->query_safe($_) for 'BEGIN', "SELECT FROM limitledger.head_budget WHERE subject = 'held' FOR UPDATE";
+worker_there($other);
+send_query($c, reserve('held', 'left'));
+wait_blocked($node, 1);
+{
+	local $PostgreSQL::Test::Utils::timeout_default = 20;
+	soon("SELECT NOT EXISTS ($WORKER)", 'a worker that all passed-by calls have left leaves as well');
+}
+set("limitledger.worker_linger = '10min'");
+$holder->query_safe('COMMIT');
+like(result($c), qr/ACCEPTED\|f/, 'and the call that left is decided');
+worker_there($c);
 
 # A lock that is soon gone is waited out in the queue.
 $holder->query_safe($_) for 'BEGIN', "SELECT FROM limitledger.head_budget WHERE subject = 'held' FOR UPDATE";

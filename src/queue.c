@@ -36,6 +36,7 @@
 
 /* How long a call may stay in the queue before its session does it itself. */
 #define PATIENCE	1000		/* ms */
+#define IMPATIENCE	50			/* ms, between looks for a moment at which it may take it back */
 
 /* The queue of one database.  Callers and worker write all of it all the time: a line of its own. */
 typedef union Queue
@@ -204,13 +205,9 @@ abandon(LLSlot *slot)
 			return false;
 		if (change(slot, LL_SLOT_TAKEN, LL_SLOT_ABANDONED))
 			return true;
-		if (pg_atomic_read_u32(&slot->state) == LL_SLOT_ANSWERED)
-		{
-			bool		decided = slot->fate == LL_FATE_DECIDED;
-
-			pg_atomic_write_u32(&slot->state, LL_SLOT_FREE);
-			return decided;
-		}
+		/* given back, it may have been committed before its worker ended */
+		if (change(slot, LL_SLOT_ANSWERED, LL_SLOT_FREE))
+			return true;
 		if (pg_atomic_read_u32(&slot->state) == LL_SLOT_FREE ||
 			pg_atomic_read_u32(&slot->state) == LL_SLOT_ABANDONED)
 			return false;
@@ -344,20 +341,20 @@ static bool
 await(LLSlot *slot)
 {
 	MemoryContext context = CurrentMemoryContext;
-	TimestampTz since = GetCurrentTimestamp();
+	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), PATIENCE);
 
 	PG_TRY();
 	{
 		while (pg_atomic_read_u32(&slot->state) != LL_SLOT_ANSWERED)
 		{
+			long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until);
+
+			if (left == 0 && change(slot, LL_SLOT_QUEUED, LL_SLOT_ABANDONED))
+				break;
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 PATIENCE, PG_WAIT_EXTENSION);
+							 left > 0 ? left : IMPATIENCE, PG_WAIT_EXTENSION);
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
-			if (pg_atomic_read_u32(&slot->state) == LL_SLOT_QUEUED &&
-				TimestampDifferenceExceeds(since, GetCurrentTimestamp(), PATIENCE) &&
-				change(slot, LL_SLOT_QUEUED, LL_SLOT_ABANDONED))
-				break;
 		}
 	}
 	PG_CATCH();
@@ -371,18 +368,24 @@ await(LLSlot *slot)
 	return pg_atomic_read_u32(&slot->state) == LL_SLOT_ANSWERED;
 }
 
+/* The texts of a receipt.  Their room is there before the call is, so that no answer is lost for it. */
+typedef struct Texts
+{
+	char		state_name[LL_SLOT_STATE];
+	char		operation[LL_SLOT_NAME];
+} Texts;
+
 /* read_receipt copies the answer out of the slot. */
 static void
-read_receipt(const LLSlot *slot, LLReceipt *receipt)
+read_receipt(const LLSlot *slot, LLReceipt *receipt, Texts *texts)
 {
 	*receipt = slot->receipt;
-	receipt->state = pstrdup(slot->state_name);
+	strlcpy(texts->state_name, slot->state_name, sizeof(texts->state_name));
+	receipt->state = texts->state_name;
 	if (receipt->operation != 0)
 	{
-		char	   *copy = palloc(VARSIZE_ANY(slot->operation));
-
-		memcpy(copy, slot->operation, VARSIZE_ANY(slot->operation));
-		receipt->operation = PointerGetDatum(copy);
+		memcpy(texts->operation, slot->operation, VARSIZE_ANY(slot->operation));
+		receipt->operation = PointerGetDatum(texts->operation);
 	}
 }
 
@@ -405,7 +408,8 @@ ll_queue_call(LLGrouped kind, const void *element, LLReceipt *receipt)
 	Queue	   *queue;
 	LLSlot	   *slot;
 	uint32		worker;
-	uint32		mine = manner();
+	uint32		mine;
+	Texts	   *texts;
 	bool		answered;
 
 	if (!ll_queue_wanted() || !eligible())
@@ -420,11 +424,15 @@ ll_queue_call(LLGrouped kind, const void *element, LLReceipt *receipt)
 		return false;
 	}
 	slot = own_slot();
+	mine = manner();
 	/* one that was abandoned is not ours before the worker has seen it */
 	if (mine == 0 || pg_atomic_read_u32(&queue->manner) != mine ||
 		pg_atomic_read_u32(&slot->state) != LL_SLOT_FREE ||
 		!put(slot, kind, element))
 		return false;
+	slot->database = MyDatabaseId;
+	slot->manner = mine;
+	texts = palloc(sizeof(Texts));
 	if (!known)
 		before_shmem_exit(on_exit_abandon, (Datum) 0);
 	known = true;
@@ -441,7 +449,7 @@ ll_queue_call(LLGrouped kind, const void *element, LLReceipt *receipt)
 		return false;
 	answered = slot->fate == LL_FATE_DECIDED;
 	if (answered)
-		read_receipt(slot, receipt);
+		read_receipt(slot, receipt, texts);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->state, LL_SLOT_FREE);
 	return answered;
@@ -506,7 +514,8 @@ collect(void)
 
 /*
  * ll_queue_take takes the calls that came since, and those that were passed by
- * if `again`.  Returns how many there are.
+ * if `again`.  Returns how many there are.  A call of another manner, or of
+ * another database whose place on the board is ours by now, is given back.
  */
 int
 ll_queue_take(LLSlot **group, bool again)
@@ -514,6 +523,7 @@ ll_queue_take(LLSlot **group, bool again)
 	int			kept = 0;
 	int			count = 0;
 	int			passed = again ? 0 : tried;
+	uint32		ours = pg_atomic_read_u32(&served->manner);
 
 	collect();
 	for (int i = 0; i < in_hand; i++)
@@ -525,6 +535,12 @@ ll_queue_take(LLSlot **group, bool again)
 			if (!change(slot, LL_SLOT_QUEUED, LL_SLOT_TAKEN))
 			{
 				(void) change(slot, LL_SLOT_ABANDONED, LL_SLOT_FREE);
+				continue;
+			}
+			if (slot->database != MyDatabaseId || slot->manner != ours)
+			{
+				slot->fate = LL_FATE_GIVEN_BACK;
+				finish(slot, LL_SLOT_TAKEN);
 				continue;
 			}
 			slot->fate = LL_FATE_OPEN;

@@ -63,6 +63,8 @@ typedef struct LLSlot
 	pg_atomic_uint32 state;
 	uint32		next;			/* in the queue: the number of a slot, plus 1; 0: the last */
 
+	Oid			database;		/* of its session */
+	uint32		manner;			/* likewise: see queue.c */
 	LLGrouped	kind;
 	union
 	{

@@ -38,6 +38,18 @@ static Faulty under_work;
 static bool watching = false;	/* a step of a worker runs */
 static bool known = false;		/* which pair it is about to change */
 
+/* drop_stale forgets pairs that nobody has asked for since they might be tried again. */
+static void
+drop_stale(TimestampTz before)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < count; i++)
+		if (faulty[i].until >= before)
+			faulty[kept++] = faulty[i];
+	count = kept;
+}
+
 /* ll_faulty_begin is called when a step of this job begins. */
 void
 ll_faulty_begin(int job)
@@ -45,6 +57,8 @@ ll_faulty_begin(int job)
 	watching = true;
 	known = false;
 	under_work = (Faulty) {.job = job};
+	if (count > 0)
+		drop_stale(GetCurrentTimestamp() - LONGEST_REST);
 	for (int i = 0; i < count; i++)
 		faulty[i].tried = false;
 }

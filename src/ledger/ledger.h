@@ -87,6 +87,7 @@ typedef struct LLReserveElement
 	LLPairWork *work;
 	LLReservationRow row;
 	bool		passed_by;		/* it would have had to wait: it has no receipt */
+	bool		faulty;			/* it was, because its pair made a group fail */
 	bool		admitted;
 	bool		over;			/* what stands under its id holds nothing any more */
 	bool		new_id;			/* no row under the id: seen at once for many */
@@ -95,6 +96,7 @@ typedef struct LLReserveElement
 											 * any: one cell for all that carry it */
 	struct LLReserveElement **operation_holder; /* likewise */
 	ItemPointerData operation_tid;
+	LLJudgement judgement;		/* of a shadow */
 } LLReserveElement;
 
 extern void ll_reserve(LLReserveElement *elements, int count, LLBatch batch, LLReceipt *receipts);
@@ -111,6 +113,7 @@ typedef struct LLStartElement
 	struct LLStartElement **operation_holder;	/* who binds the operation, if
 												 * any: one cell for all that name it */
 	bool		passed_by;
+	bool		faulty;
 	bool		moved;			/* to be written */
 	LLReservation before;
 } LLStartElement;
@@ -154,6 +157,7 @@ typedef struct LLSettleElement
 	LLReservationRow *row;
 	LLPairWork *work;
 	bool		passed_by;
+	bool		faulty;
 	bool		moved;
 } LLSettleElement;
 

@@ -53,8 +53,18 @@ extern void ll_pair_write(LLPairWork *work);
 extern int	ll_pair_compare(Datum subject_a, Datum route_a, Datum subject_b, Datum route_b);
 
 /* shadow.c */
-extern void ll_shadow_judge(LLPairWork *work, LLRequest *request, LLHappened happened,
-							LLReservationRow *admitted);
+
+/* What a shadow said of a request, so that it can be taken back. */
+typedef struct LLJudgement
+{
+	bool		asked;
+	bool		would_admit;
+	LLHappened	happened;
+} LLJudgement;
+
+extern LLJudgement ll_shadow_judge(LLPairWork *work, LLRequest *request, LLHappened happened,
+								   LLReservationRow *admitted);
+extern void ll_shadow_unjudge(LLPairWork *work, LLJudgement *judgement, LLUnits units);
 extern void ll_shadow_settle(LLPairWork *work, const LLReservationRow *row, LLUnits used);
 extern void ll_shadow_spend(LLPairWork *work, LLUnits units);
 extern void ll_shadow_write(LLPairWork *work);

@@ -146,7 +146,7 @@ take(LLReserveElement *e)
 
 /*
  * untake gives the units back, as a release would, when the row turned out to
- * be impossible.
+ * be impossible; what a shadow made of it goes back as well (B7).
  */
 static void
 untake(LLReserveElement *e)
@@ -160,6 +160,7 @@ untake(LLReserveElement *e)
 	*e->id_holder = NULL;
 	if (e->start_operation != 0)
 		*e->operation_holder = NULL;
+	ll_shadow_unjudge(e->work, &e->judgement, e->units);
 	e->work->taken--;
 	e->work->rewrite |= e->work->created;
 }
@@ -333,22 +334,27 @@ begin_pair(LLPairWork *work, LLReserveElement **elements, int count)
 		}
 		elements[i]->work = work;
 		elements[i]->passed_by = false;
+		elements[i]->faulty = false;
 		elements[i]->admitted = false;
 		elements[i]->over = false;
 		elements[i]->echo_of = NULL;
+		elements[i]->judgement = (LLJudgement) {0};
 	}
 }
 
 /*
- * pass_by leaves a pair that is locked, or is being made, to the callers of its
- * elements.
+ * pass_by leaves a pair that is locked, is being made, or made a group fail, to
+ * the callers of its elements.
  */
 static void
-pass_by(LLPairWork *work, LLReserveElement **elements, int count)
+pass_by(LLPairWork *work, LLReserveElement **elements, int count, bool faulty)
 {
 	begin_pair(work, elements, count);
 	for (int i = 0; i < count; i++)
+	{
 		elements[i]->passed_by = true;
+		elements[i]->faulty = faulty;
+	}
 	work->decided = true;
 }
 
@@ -366,7 +372,7 @@ lock_pair(LLReserveElement **elements, int count, bool alone, LockWaitPolicy pol
 
 	if (ll_faulty(elements[0]->subject, elements[0]->route))
 	{
-		pass_by(work, elements, count);
+		pass_by(work, elements, count, true);
 		return;
 	}
 	for (;;)
@@ -398,7 +404,7 @@ lock_pair(LLReserveElement **elements, int count, bool alone, LockWaitPolicy pol
 			if (lock == LL_LOCK_BUSY && !work->decided)
 			{
 				if (policy == LockWaitSkip)
-					pass_by(work, elements, count);
+					pass_by(work, elements, count, false);
 				else
 					lock = ll_pair_find_and_lock(work, LockWaitBlock);
 			}
@@ -413,7 +419,7 @@ lock_pair(LLReserveElement **elements, int count, bool alone, LockWaitPolicy pol
 			return;
 		if (policy == LockWaitSkip)
 		{
-			pass_by(work, elements, count);
+			pass_by(work, elements, count, false);
 			return;
 		}
 	}
@@ -613,25 +619,40 @@ ask_shadows(LLReserveElement **pairs, int count, LockWaitPolicy policy, const LL
 			continue;
 		e->work->beside_locked = locked;
 		request = request_of(e, e->work->reigns.shadow);
-		ll_shadow_judge(e->work, &request, happened, e->admitted ? &e->row : NULL);
+		ll_faulty_here(e->subject, e->route);
+		e->judgement = ll_shadow_judge(e->work, &request, happened, e->admitted ? &e->row : NULL);
 	}
 }
 
 /* ---- writing ------------------------------------------------------------ */
 
+/* was_refused_for tells whether an element was refused what another one had taken. */
+static bool
+was_refused_for(const LLReserveElement *taker, const LLReserveElement *e, const LLVerdict *verdict)
+{
+	if (e->passed_by || e->admitted || e->echo_of != NULL)
+		return false;
+	return (e->work == taker->work && e->index > taker->index && ll_holds_matter(verdict)) ||
+		(e->start_operation != 0 && e->operation_holder == taker->operation_holder &&
+		 verdict->dimension == LL_DIM_OPERATION_ELSEWHERE);
+}
+
 /*
  * withdraw_passed passes by an element that was taken already, and those that
- * were refused the operation that it was to bind.
+ * were refused its units, or the operation that it was to bind: nobody has taken
+ * either.
  */
 static void
-withdraw_passed(LLReserveElement *e, LLReserveElement **operations, int count,
+withdraw_passed(LLReserveElement *e, LLReserveElement **elements, int count,
 				const LLReceipt *receipts)
 {
 	e->passed_by = true;
-	for (int i = 0; i < count && operations[i]->start_operation != 0; i++)
-		if (operations[i]->operation_holder == e->operation_holder &&
-			receipts[operations[i]->index].verdict.dimension == LL_DIM_OPERATION_ELSEWHERE)
-			operations[i]->passed_by = true;
+	for (int i = 0; i < count; i++)
+		if (was_refused_for(e, elements[i], &receipts[elements[i]->index].verdict))
+		{
+			elements[i]->passed_by = true;
+			ll_shadow_unjudge(elements[i]->work, &elements[i]->judgement, elements[i]->units);
+		}
 }
 
 /*
@@ -646,8 +667,10 @@ bind_operations(LLReserveElement **operations, int count, LLBatch batch, LLRecei
 	{
 		LLReserveElement *e = operations[i];
 
-		if (!e->admitted ||
-			ll_operation_bind(e->subject, e->start_operation, e->id,
+		if (!e->admitted)
+			continue;
+		ll_faulty_here(e->subject, e->route);
+		if (ll_operation_bind(e->subject, e->start_operation, e->id,
 							  e->row.started_at, batch.policy, &e->operation_tid))
 			continue;
 		if (batch.require_all)

@@ -86,13 +86,14 @@ lock_pairs(LLSettleElement **by_pair_key, int count, LockWaitPolicy policy)
 		{
 			e->work = by_pair_key[i - 1]->work;
 			e->passed_by = by_pair_key[i - 1]->passed_by;
+			e->faulty = by_pair_key[i - 1]->faulty;
 			continue;
 		}
 		e->work = palloc(sizeof(LLPairWork));
 		/* the row's slot is about to be locked: keep the route apart from it */
 		ll_pair_init(e->work, e->subject, ll_copy_varlena(e->row->route));
-		lock = ll_faulty(e->subject, e->work->head.route) ? LL_LOCK_BUSY
-			: ll_pair_find_and_lock(e->work, policy);
+		e->faulty = ll_faulty(e->subject, e->work->head.route);
+		lock = e->faulty ? LL_LOCK_BUSY : ll_pair_find_and_lock(e->work, policy);
 		if (lock == LL_LOCK_GONE)
 			ll_broken("B3", "the pair of a reservation has no head");
 		e->passed_by = lock == LL_LOCK_BUSY;

@@ -90,15 +90,17 @@ find(LLPairWork *work, const LLPolicyRow *row)
  * ll_shadow_judge asks the shadow about a request whose fate is known.  What it
  * would have admitted is noted in the row of an admitted one, if there is one.
  */
-void
+LLJudgement
 ll_shadow_judge(LLPairWork *work, LLRequest *request, LLHappened happened, LLReservationRow *admitted)
 {
 	const LLPolicyRow *row = work->reigns.shadow;
 	LLShadow   *shadow = find(work, row);
+	LLJudgement judgement = {false, false, happened};
 	LLPair		pair;
 
 	if (shadow == NULL)
-		return;
+		return judgement;
+	judgement.asked = true;
 
 	/* what the pair really holds counts for the largest outstanding */
 	pair = shadow->head.pair;
@@ -109,14 +111,16 @@ ll_shadow_judge(LLPairWork *work, LLRequest *request, LLHappened happened, LLRes
 		ll_record_usage(&shadow->head.pair, &row->policy, request->units, true).overflow)
 	{
 		shadow->would_reject[happened]++;
-		return;
+		return judgement;
 	}
+	judgement.would_admit = true;
 	shadow->would_admit[happened]++;
 	if (admitted != NULL)
 	{
 		admitted->shadow_generation = row->generation;
 		admitted->shadow_line = shadow->head.pair.head.line;
 	}
+	return judgement;
 }
 
 /*
@@ -137,6 +141,27 @@ give_back(LLPair *pair, const LLPolicy *policy, LLUnits units)
 	if (!ll_release(&p, NULL, &hold, policy).overflow &&
 		!ll_grant(&p, policy, units - hold.reserved_units, &given).overflow)
 		*pair = p;
+}
+
+/*
+ * ll_shadow_unjudge takes back what this call made a shadow say of a request
+ * that was not answered like that after all.
+ */
+void
+ll_shadow_unjudge(LLPairWork *work, LLJudgement *judgement, LLUnits units)
+{
+	LLShadow   *shadow = work->shadow;
+
+	if (!judgement->asked)
+		return;
+	if (judgement->would_admit)
+	{
+		shadow->would_admit[judgement->happened]--;
+		give_back(&shadow->head.pair, &work->reigns.shadow->policy, units);
+	}
+	else
+		shadow->would_reject[judgement->happened]--;
+	judgement->asked = false;
 }
 
 /*

@@ -78,14 +78,17 @@ lock_rows(LLStartElement **by_key, int count, LockWaitPolicy policy)
 		{
 			e->row = by_key[i - 1]->row;
 			e->passed_by = by_key[i - 1]->passed_by;
+			e->faulty = by_key[i - 1]->faulty;
 			continue;
 		}
 		e->row = palloc0(sizeof(LLReservationRow));
 		if (!ll_reservation_peek(e->row, e->subject, e->id, snapshot))
 			e->row = NULL;
 		else if (!ll_state_terminal(e->row->state.state))
-			lock = ll_faulty(e->subject, e->row->route) ? LL_LOCK_BUSY
-				: ll_reservation_lock(e->row, snapshot, policy);
+		{
+			e->faulty = ll_faulty(e->subject, e->row->route);
+			lock = e->faulty ? LL_LOCK_BUSY : ll_reservation_lock(e->row, snapshot, policy);
+		}
 		if (lock == LL_LOCK_GONE)
 			e->row = NULL;
 		e->passed_by = lock == LL_LOCK_BUSY;

@@ -52,14 +52,14 @@ typedef struct Group
 /* ---- one group ----------------------------------------------------------- */
 
 /*
- * decided writes down the receipt of one call, unless it was passed by.  While
- * pairs are, because they made a group fail, nobody is kept waiting for one.
+ * decided writes down the receipt of one call, unless it was passed by.  Nobody
+ * is kept waiting for a pair that made a group fail.
  */
 static void
-decided(Group *group, int i, bool passed_by)
+decided(Group *group, int i, bool passed_by, bool faulty)
 {
 	if (passed_by)
-		group->of_kind[i]->fate = ll_faulty_count(LL_JOBS) > 0 ? LL_FATE_GIVEN_BACK : LL_FATE_OPEN;
+		group->of_kind[i]->fate = faulty ? LL_FATE_GIVEN_BACK : LL_FATE_OPEN;
 	else
 		ll_queue_decide(group->of_kind[i], &group->receipts[i]);
 }
@@ -74,7 +74,7 @@ run_settle(void *arg)
 		elements[i] = group->of_kind[i]->element.settle;
 	ll_settle_or_release(elements, group->chosen, LockWaitSkip, group->receipts);
 	for (int i = 0; i < group->chosen; i++)
-		decided(group, i, elements[i].passed_by);
+		decided(group, i, elements[i].passed_by, elements[i].faulty);
 }
 
 static void
@@ -88,7 +88,7 @@ run_reserve(void *arg)
 		elements[i] = group->of_kind[i]->element.reserve;
 	ll_reserve(elements, group->chosen, batch, group->receipts);
 	for (int i = 0; i < group->chosen; i++)
-		decided(group, i, elements[i].passed_by);
+		decided(group, i, elements[i].passed_by, elements[i].faulty);
 }
 
 static void
@@ -101,7 +101,7 @@ run_start(void *arg)
 		elements[i] = group->of_kind[i]->element.start;
 	ll_start_reservations(elements, group->chosen, LockWaitSkip, group->receipts);
 	for (int i = 0; i < group->chosen; i++)
-		decided(group, i, elements[i].passed_by);
+		decided(group, i, elements[i].passed_by, elements[i].faulty);
 }
 
 /* decide_group decides all of a group in the transaction that is open. */

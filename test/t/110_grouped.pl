@@ -139,6 +139,18 @@ sub stuck
 	soon("SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE backend_type = 'limitledger admission'", 'the worker waits for a standby');
 }
 
+# together has several clients asked for in one group: what they call waits in the queue
+# for a group that takes its time.
+sub together
+{
+	my ($slow, @calls) = @_;
+
+	send_query($slow, reserve('slow', 'slow' . int(rand(1e9))));
+	soon("SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE backend_type = 'limitledger admission'", 'a group takes its time');
+	asking(@$_, 'Extension') for @calls;
+	return;
+}
+
 publish($node, subject => '*', burst => 1_000_000, largestReservation => 1_000_000);
 
 # ---- Apart from the transaction ------------------------------------------------------
@@ -395,6 +407,21 @@ like(result($taken[0]), qr/ACCEPTED\|t/, 'and gets the receipt that stands');
 value_is($node, "SELECT count(*), sum(reserved_units) FROM limitledger.reservation WHERE subject IN ('s', 's1')", '3|3', 'each once');
 worker_there($c);
 
+# Cancelled after its call was given back, before it woke: what the worker committed stands.
+no_standby();
+my $asleep = asking($taken[0], reserve('s', 'v0'), 'Extension');
+stuck();
+kill 'STOP', $asleep;
+$worker = $node->safe_psql('postgres', $WORKER);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
+soon("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $worker)", 'a worker ends while a caller sleeps');
+standby();
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($asleep)");
+kill 'CONT', $asleep;
+like(result($taken[0]), qr/due to user request.*Ask again by the same id/s, 'given back and cancelled: unknown');
+is($taken[0]->query_safe(reserve('s', 'v0')), 'ACCEPTED|t', 'and here it had taken effect');
+worker_there($c);
+
 # Terminated and timed out while it is being decided; a worker that is killed.
 no_standby();
 @pids = map { asking($taken[$_], reserve("k$_", 'k'), 'Extension') } 0 .. 0;
@@ -455,9 +482,98 @@ my $failed = () = slurp_file($node->logfile) =~ /limitledger admission: a group 
 is($failed, 1, 'and passes the pair by for a while');
 $node->safe_psql('postgres', 'DROP TRIGGER no ON limitledger.reservation');
 
-# A table that somebody keeps locked: the worker gives up soon, and everybody waits for himself.
+# While a pair is passed by for its fault, a lock on another one is waited out in the queue all the same.
+$c->query_safe(reserve('held', 'i0'));
 $holder = session($node);
 push @sessions, $holder;
+$holder->query_safe($_) for 'BEGIN', "SELECT FROM limitledger.head_budget WHERE subject = 'held' FOR UPDATE";
+$other->query_safe('BEGIN');
+asking($other, reserve('held', 'i1'), 'Extension');
+$holder->query_safe('COMMIT');
+like(result($other), qr/ACCEPTED\|f/, 'beside a pair at fault a locked one');
+is($other->query_safe('SELECT pg_current_xact_id_if_assigned() IS NULL'), 't', 'is waited for in the queue');
+$other->query_safe('ROLLBACK');
+
+# ---- What one call of a group does to another ----------------------------------------------------------
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.subject = 'slow' THEN PERFORM pg_catalog.pg_sleep(0.7); END IF;
+  RETURN NEW;
+END $$;
+CREATE FUNCTION no_operation() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.operation_id = 'bad' THEN RAISE EXCEPTION 'not this operation' USING ERRCODE = 'P0004'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER slow BEFORE INSERT ON limitledger.reservation FOR EACH ROW EXECUTE FUNCTION slow();
+CREATE TRIGGER no_operation BEFORE INSERT ON limitledger.operation FOR EACH ROW EXECUTE FUNCTION no_operation();
+SQL
+my $slow = client();
+publish($node, subject => '*', route => 'other');
+my $in_flight = "SELECT outcome FROM limitledger.reserve_capacity('%s', 'other', 'x', 1, sha256('d'))";
+
+# Units that a call took, and gave back since it is passed by, are refused to nobody.
+publish($node, subject => 'scarce', burst => 10);
+$holder->query_safe($_) for 'BEGIN', sprintf $in_flight, 'scarce';
+together($slow, [ $c, reserve('scarce', 'x', 10) ], [ $other, reserve('scarce', 'y', 10) ]);
+result($slow);
+usleep(100_000);
+$holder->query_safe('COMMIT');
+like(result($c), qr/CONFLICT\|f/, 'an id that was in flight elsewhere');
+like(result($other), qr/ACCEPTED\|f/, 'its units are refused to nobody');
+value_is($node, "SELECT available, reserved FROM limitledger.budgets WHERE (subject, route) = ('scarce', 'chat')", '0|10', 'who asked for them has them');
+
+# A shadow is charged once, however often a call is tried.
+publish($node, subject => 'shadow', burst => 100);
+my $shadow = $node->safe_psql('postgres', q(SELECT generation FROM limitledger.publish_policy(
+  (SELECT document - 'policyGeneration' || '{"burst": 50, "largestReservation": 50}' FROM limitledger.policies WHERE (subject, route) = ('shadow', 'chat')), false)));
+$node->safe_psql('postgres', "SELECT limitledger.shadow_policy($shadow, 'a test')");
+$holder->query_safe($_) for 'BEGIN', sprintf $in_flight, 'shadow';
+together($slow, [ $c, reserve('shadow', 'x', 10) ], [ $other, reserve('shadow', 'y', 95) ]);
+result($slow);
+usleep(150_000);
+$holder->query_safe('ROLLBACK');
+like(result($c), qr/ACCEPTED\|f/, 'a call that was tried again and again');
+like(result($other), qr/REFUSED\|f/, 'and one that was refused beside it');
+value_is($node, "SELECT would_admit_admitted, would_reject_admitted FROM limitledger.rollout_status WHERE generation = $shadow", '1|0', 'is one to the shadow');
+value_is($node, "SELECT would_admit_refused, would_reject_refused <= 1 FROM limitledger.rollout_status WHERE generation = $shadow", '0|t', 'and so is the other');
+value_is($node, "SELECT available, spent FROM limitledger.shadow_budget WHERE generation = $shadow AND route = 'chat'", '40|10', 'whose units it takes once');
+
+# An operation that can't be bound is the fault of its own pair.
+together($slow, [ $c, reserve('aaa', 'x', 1, ", start_operation => 'bad'") ], [ $other, reserve('zzz', 'x') ]);
+result($slow);
+like(result($c), qr/not this operation/, 'an error while an operation is bound');
+like(result($other), qr/ACCEPTED\|f/, 'comes to its caller alone');
+is(apart($other, reserve('zzz', 'y')), 'ACCEPTED|f grouped', 'and no innocent pair is passed by');
+
+# A call that is being tried when its patience ends leaves as soon as it can.
+$holder->query_safe($_) for 'BEGIN', "SELECT FROM limitledger.head_budget WHERE subject = 'held' FOR UPDATE";
+my $patient = asking($c, reserve('held', 'patient'), 'Extension');
+usleep(400_000);
+send_query($slow, reserve('slow', 'patience'));
+wait_blocked($node, 1);
+value_is($node, "SELECT waitstart - query_start < interval '1.8s' FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE pid = $patient AND NOT granted",
+	't', 'no second second in the queue');
+$holder->query_safe('COMMIT');
+like(result($_), qr/ACCEPTED\|f/, 'and is decided') for $c, $slow;
+
+# A worker of another manner gives back what it has.
+$holder->query_safe($_) for 'BEGIN', "SELECT FROM limitledger.head_budget WHERE subject = 'held' FOR UPDATE";
+$c->query_safe('BEGIN');
+asking($c, reserve('held', 'manner'), 'Extension');
+set('synchronous_commit = remote_apply');
+usleep(150_000);
+$holder->query_safe('COMMIT');
+like(result($c), qr/ACCEPTED\|f/, 'a call whose worker decides by other settings by now');
+is($c->query_safe('SELECT pg_current_xact_id_if_assigned() IS NULL'), 'f', 'is made directly');
+$c->query_safe('ROLLBACK');
+set('synchronous_commit = on');
+$node->safe_psql('postgres', 'DROP TRIGGER slow ON limitledger.reservation; DROP TRIGGER no_operation ON limitledger.operation');
+worker_there($c);
+
+# A table that somebody keeps locked: the worker gives up soon, and everybody waits for himself.
 $holder->query_safe($_) for 'BEGIN', 'LOCK TABLE limitledger.reservation IN SHARE MODE';
 send_query($c, reserve('table', 't1'));
 wait_blocked($node, 1);

@@ -139,6 +139,18 @@ sub stuck
 	soon("SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE backend_type = 'limitledger admission'", 'the worker waits for a standby');
 }
 
+# shadowed gives a subject a policy of 100 units, and one of 50 as its shadow.  Returns the latter's generation.
+sub shadowed
+{
+	my ($subject) = @_;
+
+	publish($node, subject => $subject, burst => 100);
+	my $shadow = $node->safe_psql('postgres', qq(SELECT generation FROM limitledger.publish_policy((SELECT document - 'policyGeneration'
+	  || '{"burst": 50, "largestReservation": 50}' FROM limitledger.policies WHERE (subject, route) = ('$subject', 'chat')), false)));
+	$node->safe_psql('postgres', "SELECT limitledger.shadow_policy($shadow, 'a test')");
+	return $shadow;
+}
+
 # together has several clients asked for in one group: what they call waits in the queue
 # for a group that takes its time.
 sub together
@@ -507,6 +519,12 @@ BEGIN
   IF NEW.operation_id = 'bad' THEN RAISE EXCEPTION 'not this operation' USING ERRCODE = 'P0004'; END IF;
   RETURN NEW;
 END $$;
+CREATE FUNCTION no_shadow() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.subject = 'aab' THEN RAISE EXCEPTION 'not this shadow' USING ERRCODE = 'P0004'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER no_shadow BEFORE INSERT ON limitledger.shadow_budget FOR EACH ROW EXECUTE FUNCTION no_shadow();
 CREATE TRIGGER slow BEFORE INSERT ON limitledger.reservation FOR EACH ROW EXECUTE FUNCTION slow();
 CREATE TRIGGER no_operation BEFORE INSERT ON limitledger.operation FOR EACH ROW EXECUTE FUNCTION no_operation();
 SQL
@@ -526,10 +544,7 @@ like(result($other), qr/ACCEPTED\|f/, 'its units are refused to nobody');
 value_is($node, "SELECT available, reserved FROM limitledger.budgets WHERE (subject, route) = ('scarce', 'chat')", '0|10', 'who asked for them has them');
 
 # A shadow is charged once, however often a call is tried.
-publish($node, subject => 'shadow', burst => 100);
-my $shadow = $node->safe_psql('postgres', q(SELECT generation FROM limitledger.publish_policy(
-  (SELECT document - 'policyGeneration' || '{"burst": 50, "largestReservation": 50}' FROM limitledger.policies WHERE (subject, route) = ('shadow', 'chat')), false)));
-$node->safe_psql('postgres', "SELECT limitledger.shadow_policy($shadow, 'a test')");
+my $shadow = shadowed('shadow');
 $holder->query_safe($_) for 'BEGIN', sprintf $in_flight, 'shadow';
 together($slow, [ $c, reserve('shadow', 'x', 10) ], [ $other, reserve('shadow', 'y', 95) ]);
 result($slow);
@@ -547,6 +562,14 @@ result($slow);
 like(result($c), qr/not this operation/, 'an error while an operation is bound');
 like(result($other), qr/ACCEPTED\|f/, 'comes to its caller alone');
 is(apart($other, reserve('zzz', 'y')), 'ACCEPTED|f grouped', 'and no innocent pair is passed by');
+
+# So is a shadow that can't be asked.
+shadowed('aab');
+together($slow, [ $c, reserve('aab', 'x') ], [ $other, reserve('zzz', 's') ]);
+result($slow);
+like(result($c), qr/not this shadow/, 'an error of a shadow');
+like(result($other), qr/ACCEPTED\|f/, 'comes to its caller alone');
+is(apart($other, reserve('zzz', 't')), 'ACCEPTED|f grouped', 'and no innocent pair is passed by');
 
 # A call that is being tried when its patience ends leaves as soon as it can.
 $holder->query_safe($_) for 'BEGIN', "SELECT FROM limitledger.head_budget WHERE subject = 'held' FOR UPDATE";
@@ -570,7 +593,7 @@ like(result($c), qr/ACCEPTED\|f/, 'a call whose worker decides by other settings
 is($c->query_safe('SELECT pg_current_xact_id_if_assigned() IS NULL'), 'f', 'is made directly');
 $c->query_safe('ROLLBACK');
 set('synchronous_commit = on');
-$node->safe_psql('postgres', 'DROP TRIGGER slow ON limitledger.reservation; DROP TRIGGER no_operation ON limitledger.operation');
+$node->safe_psql('postgres', 'DROP TRIGGER slow ON limitledger.reservation; DROP TRIGGER no_operation ON limitledger.operation; DROP TRIGGER no_shadow ON limitledger.shadow_budget');
 worker_there($c);
 
 # A table that somebody keeps locked: the worker gives up soon, and everybody waits for himself.

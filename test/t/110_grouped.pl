@@ -556,6 +556,17 @@ value_is($node, "SELECT would_admit_admitted, would_reject_admitted FROM limitle
 value_is($node, "SELECT would_admit_refused, would_reject_refused <= 1 FROM limitledger.rollout_status WHERE generation = $shadow", '0|t', 'and so is the other');
 value_is($node, "SELECT available, spent FROM limitledger.shadow_budget WHERE generation = $shadow AND route = 'chat'", '40|10', 'whose units it takes once');
 
+# Nor is it for a direct call whose id turns out to be another one's.
+my $direct = session($node);
+push @sessions, $direct;
+$holder->query_safe($_) for 'BEGIN', $in_flight =~ s/%s/shadow/r =~ s/'x'/'z'/r;
+send_query($direct, reserve('shadow', 'z', 10));
+wait_blocked($node, 1);
+$holder->query_safe('COMMIT');
+like(result($direct), qr/CONFLICT\|f/, 'a direct call that took nothing');
+value_is($node, "SELECT would_admit_admitted, available FROM limitledger.shadow_budget WHERE generation = $shadow AND route = 'chat'",
+	'1|40', 'charges no shadow either');
+
 # An operation that can't be bound is the fault of its own pair.
 together($slow, [ $c, reserve('aaa', 'x', 1, ", start_operation => 'bad'") ], [ $other, reserve('zzz', 'x') ]);
 result($slow);

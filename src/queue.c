@@ -36,7 +36,6 @@
 
 /* How long a call may stay in the queue before its session does it itself. */
 #define PATIENCE	1000		/* ms */
-#define IMPATIENCE	50			/* ms, between looks for a moment at which it may take it back */
 
 /* The queue of one database.  Callers and worker write all of it all the time: a line of its own. */
 typedef union Queue
@@ -335,24 +334,24 @@ rethrow_unknown(MemoryContext context)
 
 /*
  * await sleeps until the slot is answered.  False: it has been in the queue for
- * so long that the session takes it back.
+ * so long that the session takes it back.  One that is being tried at that
+ * moment is given back by the worker, unless it is decided.
  */
 static bool
 await(LLSlot *slot)
 {
 	MemoryContext context = CurrentMemoryContext;
-	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), PATIENCE);
 
 	PG_TRY();
 	{
 		while (pg_atomic_read_u32(&slot->state) != LL_SLOT_ANSWERED)
 		{
-			long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until);
+			long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), slot->until);
 
 			if (left == 0 && change(slot, LL_SLOT_QUEUED, LL_SLOT_ABANDONED))
 				break;
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 left > 0 ? left : IMPATIENCE, PG_WAIT_EXTENSION);
+							 left > 0 ? left : PATIENCE, PG_WAIT_EXTENSION);
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 		}
@@ -432,6 +431,7 @@ ll_queue_call(LLGrouped kind, const void *element, LLReceipt *receipt)
 		return false;
 	slot->database = MyDatabaseId;
 	slot->manner = mine;
+	slot->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), PATIENCE);
 	texts = palloc(sizeof(Texts));
 	if (!known)
 		before_shmem_exit(on_exit_abandon, (Datum) 0);
@@ -574,6 +574,7 @@ ll_queue_decide(LLSlot *slot, const LLReceipt *receipt)
 int
 ll_queue_done(void)
 {
+	TimestampTz now = GetCurrentTimestamp();
 	int			kept = 0;
 
 	for (int i = 0; i < in_hand; i++)
@@ -583,6 +584,8 @@ ll_queue_done(void)
 		if (hand[i].taken)
 		{
 			hand[i].taken = false;
+			if (slot->fate == LL_FATE_OPEN && now >= slot->until)
+				slot->fate = LL_FATE_GIVEN_BACK;
 			if (slot->fate != LL_FATE_OPEN)
 			{
 				finish(slot, LL_SLOT_TAKEN);

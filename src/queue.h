@@ -65,6 +65,7 @@ typedef struct LLSlot
 
 	Oid			database;		/* of its session */
 	uint32		manner;			/* likewise: see queue.c */
+	TimestampTz until;			/* so long it may stay in the queue */
 	LLGrouped	kind;
 	union
 	{
